@@ -1,0 +1,39 @@
+"""Makes any text safe to keep and to show, and loses nothing that can be read."""
+
+from __future__ import annotations
+
+import re
+
+from app.core.graphemes import safe_cut
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NEWLINE = re.compile("\r\n?")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+BREAK = "\u200b"
+
+
+def clean_text(text: str) -> str:
+    """``text`` without what breaks storage and layout: lone surrogates become U+FFFD, every line end a newline, and control
+    characters other than newline and tab are removed. Two surrogates that form a pair become the character they stand for.
+    """
+    if _SURROGATE.search(text):
+        text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _CONTROL.sub("", _NEWLINE.sub("\n", text))
+
+
+def break_long_runs(text: str, limit: int = 2000) -> str:
+    """``text`` for display with a zero-width space put into every run of more than ``limit`` characters without a space.
+
+    Qt's layout takes time quadratic in such a run. ``limit`` is at least 1. Never store or copy the result.
+    """
+    return re.sub(rf"\S{{{limit + 1},}}", lambda run: _broken(run.group(), limit), text)
+
+
+def _broken(run: str, limit: int) -> str:
+    parts, start = [], 0
+    while len(run) - start > limit:
+        # The look-back needs a few characters only; slicing the whole rest each time would be quadratic itself.
+        cut = start + safe_cut(run[start : start + limit + 1], limit)
+        parts.append(run[start:cut])
+        start = cut
+    return BREAK.join([*parts, run[start:]])

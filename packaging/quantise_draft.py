@@ -47,6 +47,8 @@ def main(arguments: list[str] | None = None) -> int:
     mx.set_default_device(mx.cpu)
     config = json.loads((options.source / "config.json").read_text("utf-8"))
     weights = mx.load(str(options.source / "model.safetensors"))
+    if not isinstance(weights, dict):
+        raise TypeError("a safetensors file loads as a dictionary")
     packed = quantise(weights, options.bits, options.group_size)
     config["quantization"] = {"bits": options.bits, "group_size": options.group_size}
     options.output.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,155 @@
+"""Which pairs there are (resources/catalog.json) and where the files of one lie: a catalog id, a folder or a hub id."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError
+from engine.models import paths, starter
+from engine.models.entries import PairEntry, PairState, ResolvedPair
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogPair:
+    """A pair of the catalog. ``target`` and ``draft`` are hub ids, or "built-in" for what the program brings itself.
+
+    ``download_bytes`` is what a set-up fetches, ``disk_bytes`` what the pair then takes; ``licence`` is an SPDX name.
+    """
+
+    id: str
+    name: str
+    description: str
+    target: str
+    draft: str | None
+    block_length: int | None
+    download_bytes: int
+    disk_bytes: int
+    licence: str
+
+
+def read_catalog(path: Path | None = None) -> list[CatalogPair]:
+    """The catalog's pairs in their order. Raises ``ModelError`` where the file is damaged."""
+    path = path or paths.resources_folder() / "catalog.json"
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise ModelError(f"{path} has format {content['format']}, this program reads {FORMAT}: update Slipstream.")
+        return [CatalogPair(**pair) for pair in content["pairs"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelError(f"The catalog {path} cannot be read: install Slipstream again.") from error
+
+
+def list_pairs() -> list[PairEntry]:
+    """Every pair of the catalog with its state on this machine. Cheap enough for the window's start."""
+    return [_entry(pair) for pair in read_catalog()]
+
+
+def resolve_pair(text: str) -> ResolvedPair:
+    """Where the files of ``text`` lie: a catalog id, or ``TARGET[+DRAFT]`` of local folders or hub ids fetched before.
+
+    A ``+`` inside the name of an existing folder is part of the name. Nothing is fetched or set up here (see
+    ``ensure_starter``). Raises ``ModelError`` that says how to get what is missing.
+    """
+    text = text.strip()
+    if not text:
+        raise ModelError("No model was named: use `starter`, a model folder or a hub id.")
+    for pair in read_catalog():
+        if pair.id == text:
+            return _resolve_catalog(pair)
+    target, draft = _split(text)
+    target_folder = _locate(target)
+    draft_folder = _locate(draft) if draft is not None else None
+    name = target_folder.name if _is_folder(target) else target
+    return ResolvedPair(text, name, target_folder, draft_folder)
+
+
+def _entry(pair: CatalogPair) -> PairEntry:
+    state: PairState
+    if pair.id == starter.STARTER_ID:
+        state = starter.starter_state()
+    else:
+        found = [_cached(part) is not None for part in (pair.target, pair.draft) if part is not None]
+        state = "ready" if all(found) else "incomplete" if any(found) else "not set up"
+    size = _size_on_disk(pair) if state == "ready" else 0
+    return PairEntry(pair.id, pair.name, pair.description, state, size)
+
+
+def _size_on_disk(pair: CatalogPair) -> int:
+    resolved = _resolve_catalog(pair)
+    folders = [resolved.target] + ([resolved.draft] if resolved.draft else [])
+    return sum(file.stat().st_size for folder in folders for file in folder.rglob("*") if file.is_file())
+
+
+def _resolve_catalog(pair: CatalogPair) -> ResolvedPair:
+    if pair.id == starter.STARTER_ID:
+        found = starter.find_starter()
+        if found is None:
+            raise ModelError("The starter pair is not set up yet: run `python -m engine.models.starter`.")
+        return ResolvedPair(pair.id, pair.name, found.target, found.draft, pair.block_length)
+    draft = _locate(pair.draft) if pair.draft is not None else None
+    return ResolvedPair(pair.id, pair.name, _locate(pair.target), draft, pair.block_length)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """Cuts TARGET+DRAFT where both sides can exist; hub ids hold no ``+``, so only folders make this hard."""
+    if _is_folder(text):
+        return text, None
+    cuts = [(text[:index], text[index + 1 :]) for index, character in enumerate(text) if character == "+"]
+    if not cuts:
+        return text, None
+    usable = [cut for cut in cuts if _is_folder(cut[0])]
+    for fits in (_is_folder, _looks_like_hub_id):
+        for target, draft in reversed(usable):
+            if fits(draft):
+                return target, draft
+    return (usable or cuts)[0]
+
+
+def _is_folder(name: str) -> bool:
+    """os.path answers False where pathlib raises: names too long for the disk or with characters it cannot hold."""
+    return os.path.isdir(os.path.expanduser(name))
+
+
+def _locate(name: str) -> Path:
+    """A folder that holds a config.json. Raises ``ModelError``."""
+    if not name.strip():
+        raise ModelError("One side of the + is empty: write TARGET+DRAFT, or TARGET alone.")
+    folder = Path(name).expanduser()
+    if _is_folder(name):
+        if not (folder / "config.json").is_file():
+            raise ModelError(f"{folder} has no config.json: choose the folder of a model.")
+        return folder.absolute()
+    if not _looks_like_hub_id(name):
+        raise ModelError(f"{name} is neither a model folder nor a hub id: check the path.")
+    cached = _cached(name)
+    if cached is None:
+        raise ModelError(f"{name} is not on this machine: fetch it with `hf download {name}`.")
+    return cached
+
+
+def _looks_like_hub_id(name: str) -> bool:
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return name.count("/") == 1
+
+
+def _cached(repository: str) -> Path | None:
+    """The newest snapshot in the local hub cache that has a config.json. Never asks the network."""
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import LocalEntryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repository, local_files_only=True))
+    except (LocalEntryNotFoundError, OSError):
+        return None
+    return folder if (folder / "config.json").is_file() else None

@@ -29,9 +29,11 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message. ``state`` is "sent" for what the user wrote; an answer is "streaming", then "done", "stopped" by the user,
-    "failed", or "interrupted" when the program ended before it did. ``statistics`` is what the line under an answer shows
-    (``app.core.figures``), None where there is none. ``created_at`` is in seconds since 1970.
+    """One message. ``created_at`` is in seconds since 1970.
+
+    ``state`` is "sent" for what the user wrote; an answer is "streaming", then "done", "stopped" by the user, "failed",
+    or "interrupted" when the program ended before it did. ``statistics`` is what the line under an answer shows (see
+    ``app.core.figures``), None where there is none.
     """
 
     id: int
@@ -51,7 +53,7 @@ def request_messages(messages: list[ChatMessage]) -> tuple[Message, ...]:
 def title_from(text: str) -> str:
     """A title of at most ``TITLE_LENGTH`` characters from the first line that has text; ``UNTITLED`` where none has."""
     lines = (" ".join(line.split()) for line in clean_text(text).split("\n"))
-    line = next((line for line in lines if line), UNTITLED)
+    line = next((line for line in lines if any(char.isprintable() and char != " " for char in line)), UNTITLED)
     if len(line) <= TITLE_LENGTH:
         return line
     room = TITLE_LENGTH - 1  # the ellipsis takes one

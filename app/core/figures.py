@@ -1,18 +1,63 @@
-"""How figures are kept and worded, the same everywhere: the line under an answer, the meter, the comparison, exports."""
+"""How figures are kept and worded, the same in the meter, under an answer, side by side and in exports."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from engine import Finished
 
+MODE_NAMES = {"auto": "Auto", "dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup"}
+
+
+def rate(tok_s: float) -> str:
+    """Tokens per second in words: one decimal below ten, where it still says something."""
+    return f"{tok_s:.1f} tok/s" if tok_s < 9.95 else f"{tok_s:,.0f} tok/s"
+
+
+def percent(share: float) -> str:
+    """A share of 0..1 in words."""
+    return f"{100 * share:.0f} %"
+
+
+def seconds(duration_s: float) -> str:
+    """A duration in words: a decimal below a minute, minutes from there."""
+    if duration_s < 59.95:
+        return f"{duration_s:.1f} s"
+    minutes, rest = divmod(round(duration_s), 60)
+    return f"{minutes} min {rest} s"
+
 
 def answer_statistics(finished: Finished) -> dict[str, Any]:
     """The plain dict kept with an answer: every field and rate of ``Finished.statistics``, and ``finish_reason``."""
-    raise NotImplementedError
+    statistics = finished.statistics
+    return {
+        **asdict(statistics),
+        "decode_tok_s": statistics.decode_tok_s,
+        "tokens_per_cycle": statistics.tokens_per_cycle,
+        "acceptance_rate": statistics.acceptance_rate,
+        "finish_reason": finished.reason,
+    }
 
 
 def statistics_line(statistics: Mapping[str, Any] | None) -> str:
-    """The line under an answer, like "41 tok/s · 3.2 tokens/cycle · 71 % accepted · first 0.3 s"; "" for None."""
-    raise NotImplementedError
+    """The line under an answer, like "41 tok/s · 3.2 tokens/cycle · 71 % accepted · first 0.3 s"; "" for None.
+
+    Takes what ``answer_statistics`` made, also in an older version: a figure that is missing is left out.
+    """
+    if not statistics or not statistics.get("completion_tokens"):
+        return ""
+    parts = []
+    if statistics.get("decode_tok_s"):
+        parts.append(rate(statistics["decode_tok_s"]))
+    if statistics.get("acceptance_rate") is not None:
+        parts.append(f"{statistics.get('tokens_per_cycle', 0.0):.1f} tokens/cycle")
+        parts.append(f"{percent(statistics['acceptance_rate'])} accepted")
+    elif statistics.get("mode") == "baseline":
+        parts.append("plain decoding")
+    if statistics.get("ttft_s") is not None:
+        parts.append(f"first {seconds(statistics['ttft_s'])}")
+    if statistics.get("finish_reason") == "length":
+        parts.append("cut at the token limit")
+    return " · ".join(parts)

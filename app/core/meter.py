@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
-from engine import Event, LoadProgress, Mode, PairInfo
+from app.core.rate_window import RateWindow
+from engine import (
+    Cycle,
+    Event,
+    Fallback,
+    Finished,
+    LoadProgress,
+    Mode,
+    PairInfo,
+    PrefillProgress,
+    Started,
+    TextDelta,
+)
 
 Phase = Literal["idle", "loading", "prefill", "decoding", "done", "stopped"]
-WINDOW_S = 2.0
 RIBBON_LENGTH = 60
+CHOSE_PLAIN = "You chose plain decoding."
+NO_DRAFT = "This model has no draft."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +39,10 @@ class RibbonCycle:
 class MeterSnapshot:
     """What the meter shows at one moment.
 
-    ``tok_s`` is tokens per second over the last ``WINDOW_S``, and over the whole answer once it is finished.
+    ``tok_s`` is tokens per second over the last seconds, and over the whole answer once it is finished.
     ``tokens_per_cycle``, ``acceptance_rate``, ``ttft_s`` (seconds), ``mode`` and ``block_length`` are None until known;
-    ``acceptance_rate`` (0..1) stays None where nothing is proposed. ``off_reason`` says in words why nothing is proposed, None
-    while speculation is on. ``load_stage`` and ``load_fraction`` belong to phase "loading".
+    ``acceptance_rate`` (0..1) stays None where nothing is proposed. ``off_reason`` says in words why nothing is
+    proposed, None while speculation is on. ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
     """
 
     phase: Phase = "idle"
@@ -48,20 +62,88 @@ class MeterSnapshot:
 
 
 class Meter:
-    """Fed with events and a clock of the caller's (seconds, any origin, never going back); keeps no clock of its own."""
+    """Fed with events and a clock of the caller's (seconds, any origin); keeps no clock of its own."""
+
+    def __init__(self) -> None:
+        self.reset(0.0)
 
     def reset(self, now: float, asked: Mode | None = None, pair: PairInfo | None = None) -> None:
-        """Forgets everything. With ``asked``, a request was just sent in that mode on ``pair``: the phase is "prefill"."""
-        raise NotImplementedError
+        """Forgets everything and turns "idle"; with ``asked``, a request in that mode was just sent: "prefill"."""
+        self._phase: Phase = "idle" if asked is None else "prefill"
+        self._asked, self._pair = asked, pair
+        self._rate = RateWindow()
+        self._ribbon: deque[RibbonCycle] = deque(maxlen=RIBBON_LENGTH)
+        self._cycles = self._proposed = self._accepted = self._committed = 0
+        self._prefill = PrefillProgress(0, 0, 0.0)
+        self._load = LoadProgress("")
+        self._started: Started | None = None
+        self._fallback: str | None = None
+        self._finished: Finished | None = None
 
     def feed(self, event: Event | LoadProgress, now: float) -> None:
         """Takes the next event, which reached the caller at ``now``."""
-        raise NotImplementedError
+        match event:
+            case LoadProgress():
+                self._phase, self._load = "loading", event
+            case PrefillProgress():
+                self._phase, self._prefill = "prefill", event
+                self._rate.heard(event.at_s, now)
+            case Started():
+                self._phase, self._started = "decoding", event
+                self._rate.start(event.at_s, now)
+            case Cycle():
+                self._take_cycle(event, now)
+            case TextDelta():
+                self._rate.heard(event.at_s, now)
+            case Fallback():
+                self._fallback = event.reason
+            case Finished():
+                self._phase = "stopped" if event.reason == "cancelled" else "done"
+                self._finished = event
 
     def interrupt(self, now: float) -> None:
-        """The request or the loading ended without ``Finished`` (an error): the numbers stay, the phase is "stopped"."""
-        raise NotImplementedError
+        """Loading or the request ended in an error, without ``Finished``: the numbers stay, the phase is "stopped"."""
+        self._phase = "stopped"
+        self._rate.freeze(now)
 
     def snapshot(self, now: float) -> MeterSnapshot:
         """What to show at ``now``."""
-        raise NotImplementedError
+        statistics = self._finished.statistics if self._finished else None
+        ttft_s = self._started.at_s if self._started else None
+        if statistics and statistics.completion_tokens:
+            ttft_s = statistics.ttft_s
+        return MeterSnapshot(
+            phase=self._phase,
+            tok_s=statistics.decode_tok_s if statistics else self._rate.tok_s(now),
+            tokens=self._committed + 1 if self._started else 0,  # the first token comes with Started, before any cycle
+            tokens_per_cycle=self._committed / self._cycles if self._cycles else None,
+            acceptance_rate=self._accepted / self._proposed if self._proposed else None,
+            ribbon=tuple(self._ribbon),
+            ttft_s=ttft_s,
+            mode=self._started.mode if self._started else None,
+            block_length=self._started.block_length if self._started else None,
+            prefill_done=self._prefill.done,
+            prefill_total=self._prefill.total,
+            load_stage=self._load.stage,
+            load_fraction=self._load.fraction,
+            off_reason=self._off_reason(),
+        )
+
+    def _take_cycle(self, cycle: Cycle, now: float) -> None:
+        self._cycles += 1
+        self._proposed += cycle.proposed
+        self._accepted += cycle.accepted
+        self._committed += cycle.committed
+        self._ribbon.append(RibbonCycle(cycle.accepted, cycle.proposed, cycle.committed))
+        self._rate.add(cycle.committed, cycle.at_s, now)
+
+    def _off_reason(self) -> str | None:
+        if self._fallback is not None:
+            return self._fallback
+        if self._asked == "baseline":
+            return CHOSE_PLAIN
+        decoding_plain = self._started is not None and self._started.mode == "baseline"
+        waiting_without_draft = self._started is None and self._pair is not None and self._pair.draft_name is None
+        if decoding_plain or (waiting_without_draft and self._asked != "lookup"):
+            return (self._pair.no_draft_reason if self._pair else None) or NO_DRAFT
+        return None

@@ -13,8 +13,10 @@ BREAK = "\u200b"
 
 
 def clean_text(text: str) -> str:
-    """``text`` without what breaks storage and layout: lone surrogates become U+FFFD, every line end a newline, and control
-    characters other than newline and tab are removed. Two surrogates that form a pair become the character they stand for.
+    """``text`` without what breaks storage and layout.
+
+    Lone surrogates become U+FFFD (two that form a pair become the character they stand for), every kind of line end
+    becomes a newline, and control characters other than newline and tab are removed.
     """
     if _SURROGATE.search(text):
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -22,9 +24,9 @@ def clean_text(text: str) -> str:
 
 
 def break_long_runs(text: str, limit: int = 2000) -> str:
-    """``text`` for display with a zero-width space put into every run of more than ``limit`` characters without a space.
+    """``text`` for display, with a zero-width space in every run of more than ``limit`` (at least 1) characters.
 
-    Qt's layout takes time quadratic in such a run. ``limit`` is at least 1. Never store or copy the result.
+    Qt's layout takes time quadratic in a run without a space. Never store or copy the result.
     """
     return re.sub(rf"\S{{{limit + 1},}}", lambda run: _broken(run.group(), limit), text)
 

@@ -1,0 +1,58 @@
+# Two commands: `make run` chats, `make test` checks. Each sets up what it needs; a second call is quick.
+# Choose another Python with `make PYTHON=python3.13 run`. Only relative paths here, so that spaces in the folder's name work.
+
+.NOTPARALLEL:
+.PHONY: run test test-all lint clean libraries test-libraries starter
+
+python = .venv/bin/python
+pip = $(python) -m pip --disable-pip-version-check install --quiet
+
+# PYTHON counts when given to make, not when it happens to be in the environment.
+ifneq ($(origin PYTHON),command line)
+PYTHON :=
+endif
+
+# The stamps mark finished steps. An environment of a moved folder or a removed Python counts as none.
+$(shell [ "$$(cat .venv/.created 2>/dev/null)" = "$$(pwd)" ] && $(python) -c "" 2>/dev/null || rm -f .venv/.created)
+
+run: libraries .venv/.installed starter
+	@$(python) -m app
+
+test: test-libraries .venv/.dev starter lint
+	@$(python) -m pytest -m "not slow" --ignore=tests/perf
+
+test-all: test-libraries .venv/.dev starter lint
+	@$(python) -m pytest
+
+lint: .venv/.dev
+	@$(python) -m ruff check .
+	@$(python) -m mypy
+	@$(python) -c "from importlinter.cli import lint_imports_command as run; run()"
+
+libraries:
+	@sh packaging/system_libraries.sh
+
+test-libraries:
+	@sh packaging/system_libraries.sh test
+
+starter: .venv/.installed
+	@$(python) -m engine.models.starter
+
+.venv/.created:
+	@python=$$(sh packaging/find_python.sh $(if $(PYTHON),"$(PYTHON)")) || exit 1; \
+	  echo "Making .venv with $$python"; \
+	  rm -rf .venv && "$$python" -m venv .venv && pwd > .venv/.created
+
+.venv/.installed: pyproject.toml .venv/.created
+	@echo "Installing Slipstream into .venv"
+	@$(pip) -e .
+	@touch .venv/.installed
+
+.venv/.dev: pyproject.toml .venv/.created
+	@echo "Installing Slipstream and its test tools into .venv"
+	@$(pip) -e ".[dev]"
+	@touch .venv/.installed .venv/.dev
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -65,9 +65,9 @@ class ArmRecorder:
 
     @property
     def duration_s(self) -> float:
-        """Seconds from the request to the last token; to the last event while unfinished."""
+        """Seconds from the request to the last token or, while unfinished, the last event."""
         statistics = self.statistics
-        return statistics.ttft_s + statistics.decode_s if statistics else self._last_s
+        return max(self._last_s, statistics.ttft_s + statistics.decode_s) if statistics else self._last_s
 
     @property
     def tok_s(self) -> float | None:

@@ -14,7 +14,7 @@ Kind = Literal["prose", "code", "table", "quote", "rule"]
 _KINDS: dict[str, Kind] = {"fence": "code", "table_open": "table", "blockquote_open": "quote", "hr": "rule"}
 _LISTS = ("bullet_list_open", "ordered_list_open")
 # Blank lines do not end these: what follows may still belong to them.
-_SPANNING = (*_LISTS, "code_block")
+_SPANNING = (*_LISTS, "code_block", "html_block")
 
 _markdown = MarkdownIt("commonmark").enable("table")
 # Inline markup is the drawing widget's business.

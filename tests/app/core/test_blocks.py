@@ -172,6 +172,13 @@ def test_a_short_list_stays_whole_and_a_long_one_is_cut_between_its_items():
     assert max(len(block.text) for block in blocks) <= 2 * LIST_LIMIT
 
 
+def test_blank_lines_inside_an_html_comment_do_not_cut_it():
+    assert split_blocks("<!-- one\n\ntwo -->\n\nafter") == [
+        Block("prose", "<!-- one\n\ntwo -->"),
+        Block("prose", "after"),
+    ]
+
+
 def test_text_after_the_end_is_refused():
     splitter = fed("a")
     splitter.finish()

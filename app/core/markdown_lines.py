@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal
 
 from markdown_it import MarkdownIt
@@ -100,12 +101,13 @@ def _item_starts(tokens: list[Token], index: int) -> tuple[int, ...]:
 
 
 def _untaken(lines: list[str], start: int, end: int) -> list[LineSpan]:
-    while start < end and is_blank(lines[start]):
-        start += 1
-    if start >= end:
-        return []
-    last = _without_blank_end(lines, start, end)
-    return [LineSpan("prose", start, last, settled=last < len(lines))]
+    """Prose spans of the lines ``start`` to ``end``, cut at blank lines."""
+    spans = []
+    for blank, group in groupby(range(start, end), key=lambda i: is_blank(lines[i])):
+        if not blank:
+            taken = list(group)
+            spans.append(LineSpan("prose", taken[0], taken[-1] + 1, settled=taken[-1] + 1 < len(lines)))
+    return spans
 
 
 def _without_blank_end(lines: list[str], start: int, end: int) -> int:

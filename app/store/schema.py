@@ -1,0 +1,37 @@
+"""The tables, and the numbered steps that bring an older file up to date."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+
+def _tables(db: sqlite3.Connection) -> None:
+    """Version 1. ``parent_id`` is the message before; two messages with one parent will be branches of a chat."""
+    db.execute(
+        """CREATE TABLE chats (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            title TEXT NOT NULL,
+            created_at REAL NOT NULL,
+            updated_at REAL NOT NULL)"""
+    )
+    db.execute(
+        """CREATE TABLE messages (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            chat_id INTEGER NOT NULL REFERENCES chats(id) ON DELETE CASCADE,
+            parent_id INTEGER REFERENCES messages(id) ON DELETE SET NULL,
+            role TEXT NOT NULL CHECK (role IN ('system', 'user', 'assistant')),
+            content TEXT NOT NULL,
+            state TEXT NOT NULL CHECK (state IN ('sent', 'streaming', 'done', 'stopped', 'interrupted', 'failed')),
+            created_at REAL NOT NULL,
+            statistics TEXT)"""
+    )
+    db.execute("CREATE INDEX messages_of_chat ON messages(chat_id, id)")
+    # Without it, deleting one message would scan the whole table for its children.
+    db.execute("CREATE INDEX messages_of_parent ON messages(parent_id)")
+    db.execute("CREATE INDEX messages_streaming ON messages(id) WHERE state = 'streaming'")
+    db.execute("CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID")
+
+
+# MIGRATIONS[n] brings a file from version n to n + 1. Never change a step that was released: append one.
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_tables]

@@ -1,0 +1,79 @@
+"""Full-text search of messages: an FTS5 trigram index kept by triggers, a plain scan where FTS5 is missing."""
+
+from __future__ import annotations
+
+import sqlite3
+
+# Answers enter the index when they are finished: indexing each step of a stream would cost more than the stream.
+_INDEX = (
+    "CREATE VIEW IF NOT EXISTS searchable AS SELECT id, content FROM messages WHERE state <> 'streaming'",
+    """CREATE VIRTUAL TABLE IF NOT EXISTS message_index
+        USING fts5(content, content='searchable', content_rowid='id', tokenize='trigram')""",
+)
+_TRIGGERS = {
+    "index_new": """CREATE TRIGGER index_new AFTER INSERT ON messages WHEN new.state <> 'streaming' BEGIN
+        INSERT INTO message_index(rowid, content) VALUES (new.id, new.content); END""",
+    "index_before_change": """CREATE TRIGGER index_before_change BEFORE UPDATE OF content, state ON messages
+        WHEN old.state <> 'streaming' BEGIN
+        INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, old.content); END""",
+    "index_after_change": """CREATE TRIGGER index_after_change AFTER UPDATE OF content, state ON messages
+        WHEN new.state <> 'streaming' BEGIN
+        INSERT INTO message_index(rowid, content) VALUES (new.id, new.content); END""",
+    "index_gone": """CREATE TRIGGER index_gone BEFORE DELETE ON messages WHEN old.state <> 'streaming' BEGIN
+        INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, old.content); END""",
+}
+# A trigram needs three characters; shorter words are looked for one message at a time.
+_TRIGRAM = 3
+
+
+def prepare_index(db: sqlite3.Connection) -> bool:
+    """Makes or completes the index inside the open transaction; returns whether there is one.
+
+    Without FTS5 the triggers are dropped, since every write would fail on them; a later run with FTS5 builds the index
+    anew.
+    """
+    if not _has_fts5(db):
+        for name in _TRIGGERS:
+            db.execute(f"DROP TRIGGER IF EXISTS {name}")
+        return False
+    found = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")}
+    if not found.issuperset(_TRIGGERS):
+        for statement in _INDEX:
+            db.execute(statement)
+        for name, statement in _TRIGGERS.items():
+            if name not in found:
+                db.execute(statement)
+        db.execute("INSERT INTO message_index(message_index) VALUES ('rebuild')")
+    return True
+
+
+def matching_messages(words: list[str], indexed: bool) -> tuple[str, list[str]]:
+    """An SQL condition on ``messages`` that holds where the content has every word, and its parameters."""
+    long = [word for word in words if len(word) >= _TRIGRAM] if indexed else []
+    conditions, parameters = [], []
+    if long:
+        conditions.append("messages.id IN (SELECT rowid FROM message_index WHERE message_index MATCH ?)")
+        parameters.append(" ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in long))
+    condition, folded = containing("messages.content", [word for word in words if word not in long])
+    return " AND ".join([*conditions, *([condition] if folded else [])]), parameters + folded
+
+
+def containing(column: str, words: list[str]) -> tuple[str, list[str]]:
+    """An SQL condition that holds where ``column`` has every word, whatever the case, and its parameters.
+
+    Needs the function ``folded`` (casefold); LIKE would ignore case in English letters only.
+    """
+    return " AND ".join([f"instr(folded({column}), ?)"] * len(words)), [word.casefold() for word in words]
+
+
+def excerpt(content: str, words: list[str], width: int = 80) -> str:
+    """About ``width`` characters of ``content`` around the first word that is found in it, on one line."""
+    lower = content.lower()
+    at = max(0, min((lower.find(word.lower()) for word in words if word.lower() in lower), default=0))
+    start = max(0, at - width // 3)
+    piece = content[start : start + width]
+    return ("…" if start else "") + " ".join(piece.split()) + ("…" if start + width < len(content) else "")
+
+
+def _has_fts5(db: sqlite3.Connection) -> bool:
+    return any(row[0] == "fts5" for row in db.execute("SELECT name FROM pragma_module_list"))

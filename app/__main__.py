@@ -1,0 +1,67 @@
+"""The entry of the program: picks the window or a command before Qt is imported."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+VERBS = ("generate", "bench", "serve", "train-draft", "models", "doctor", "selftest")
+
+
+def has_display() -> bool:
+    """Whether a window can be shown here, as far as the environment tells."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The window's own options; ends with code 2 where they are wrong."""
+    parser = argparse.ArgumentParser(
+        prog="slipstream",
+        description="Chat with a local model, sped up by DFlash. Without arguments the window opens.",
+        epilog=f"Commands, each with its own --help: {', '.join(VERBS)}.",
+    )
+    parser.add_argument("--pair", help="the pair to load: a catalog id, or TARGET[+DRAFT]")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="where chats, settings and logs are kept")
+    parser.add_argument("--screenshot", type=Path, metavar="PATH", help="save pictures of a real run and leave")
+    return parser.parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command, the window, or, where there is no display, the terminal demo. Returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments and arguments[0] in (*VERBS, "--debug"):
+        from engine.cli import main as run_command
+
+        return run_command(arguments)
+    options = parse(arguments)
+    if options.screenshot is not None:
+        return take_screenshots(options.screenshot, options.pair)
+    if not has_display():
+        from engine.cli import demo
+
+        return demo() or take_screenshots(Path.cwd(), options.pair)
+    from app.main import Options, run
+
+    return run(Options(options.pair, options.data))
+
+
+def take_screenshots(path: Path, pair: str | None) -> int:
+    """Saves the pictures and names them on stdout."""
+    from app.screenshot import ScreenshotError, take
+
+    try:
+        for picture in take(path, pair or "starter"):
+            print(f"Saved {picture}")
+    except ScreenshotError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

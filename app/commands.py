@@ -1,0 +1,191 @@
+"""Every action of the user, once: its name, menu, shortcut, when it is enabled, and what it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
+
+from app.services.engine_client import BUSY, EngineState
+from app.services.settings import ChatMode
+
+Role = QAction.MenuRole
+Keys = QKeySequence.StandardKey
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What decides which commands are enabled."""
+
+    state: EngineState = EngineState.NO_MODEL
+    has_text: bool = False
+    has_chat: bool = False
+    has_question: bool = False
+    has_answer: bool = False
+    comparing: bool = False
+    has_comparison: bool = False
+
+    @property
+    def idle(self) -> bool:
+        """The engine can take a request."""
+        return self.state is EngineState.READY
+
+
+class Actions(Protocol):
+    """What the window can do; each command runs one of these."""
+
+    def new_chat(self) -> None: ...
+    def send(self) -> None: ...
+    def stop(self) -> None: ...
+    def answer_again(self) -> None: ...
+    def rename_chat(self) -> None: ...
+    def delete_chat(self) -> None: ...
+    def export_chat(self) -> None: ...
+    def copy_answer(self) -> None: ...
+    def find_chats(self) -> None: ...
+    def step_chat(self, step: int) -> None: ...
+    def set_mode(self, mode: ChatMode) -> None: ...
+    def replay(self) -> None: ...
+    def copy_report(self) -> None: ...
+    def show_chat(self) -> None: ...
+    def show_comparison(self) -> None: ...
+    def focus_models(self) -> None: ...
+    def choose_model_folder(self) -> None: ...
+    def reload_model(self) -> None: ...
+    def toggle_sidebar(self) -> None: ...
+    def change_text_size(self, step: int) -> None: ...
+    def show_reason(self) -> None: ...
+    def show_settings(self) -> None: ...
+    def show_about(self) -> None: ...
+    def show_log(self) -> None: ...
+    def close_window(self) -> None: ...
+    def minimise(self) -> None: ...
+    def quit(self) -> None: ...
+
+
+Run = Callable[[Actions], None]
+
+
+def _always(_situation: Situation) -> bool:
+    return True
+
+
+def _in_chat(situation: Situation) -> bool:
+    return situation.has_chat
+
+
+def _compared(situation: Situation) -> bool:
+    return situation.has_comparison and not situation.comparing
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One action. ``shortcut`` may list several, the first is shown; on a Mac Qt's Ctrl is the Command key."""
+
+    id: str
+    menu: str
+    text: str
+    run: Run
+    shortcut: str | QKeySequence.StandardKey | tuple[str, ...] = ""
+    enabled: Callable[[Situation], bool] = _always
+    role: QAction.MenuRole = Role.NoRole
+    separated: bool = False
+
+
+MENUS = ("File", "Edit", "View", "Model", "Window", "Help")
+COMMANDS: tuple[Command, ...] = (
+    Command("new_chat", "File", "New Chat", lambda a: a.new_chat(), Keys.New),
+    Command("send", "File", "Send", lambda a: a.send(), "Ctrl+Return", lambda s: s.idle and s.has_text, separated=True),
+    Command("stop", "File", "Stop", lambda a: a.stop(), ("Ctrl+.", "Escape"), lambda s: s.state in BUSY),
+    Command(
+        "answer_again",
+        "File",
+        "Answer Again",
+        lambda a: a.answer_again(),
+        "Ctrl+R",
+        lambda s: s.idle and s.has_question,
+    ),
+    Command(
+        "rename_chat", "File", "Rename Chat …", lambda a: a.rename_chat(), "Ctrl+Shift+N", _in_chat, separated=True
+    ),
+    Command("delete_chat", "File", "Delete Chat …", lambda a: a.delete_chat(), "Ctrl+Shift+Backspace", _in_chat),
+    Command("export_chat", "File", "Export Chat …", lambda a: a.export_chat(), "Ctrl+Shift+E", _in_chat),
+    Command("close_window", "File", "Close Window", lambda a: a.close_window(), "Ctrl+W", separated=True),
+    Command("quit", "File", "Quit Slipstream", lambda a: a.quit(), "Ctrl+Q", role=Role.QuitRole),
+    Command(
+        "copy_answer", "Edit", "Copy Last Answer", lambda a: a.copy_answer(), "Ctrl+Shift+C", lambda s: s.has_answer
+    ),
+    Command("copy_report", "Edit", "Copy Comparison Report", lambda a: a.copy_report(), "", _compared),
+    Command("find_chats", "Edit", "Search Chats", lambda a: a.find_chats(), "Ctrl+Shift+F", separated=True),
+    Command(
+        "settings",
+        "Edit",
+        "Settings …",
+        lambda a: a.show_settings(),
+        "Ctrl+,",
+        role=Role.PreferencesRole,
+        separated=True,
+    ),
+    Command("mode_dflash", "View", "Mode: DFlash", lambda a: a.set_mode("dflash"), "Ctrl+1"),
+    Command("mode_baseline", "View", "Mode: Plain", lambda a: a.set_mode("baseline"), "Ctrl+2"),
+    Command("mode_compare", "View", "Mode: Side by Side", lambda a: a.set_mode("compare"), "Ctrl+3"),
+    Command("show_chat", "View", "Show Chat", lambda a: a.show_chat(), "Ctrl+Shift+1", separated=True),
+    Command(
+        "show_comparison",
+        "View",
+        "Show Comparison",
+        lambda a: a.show_comparison(),
+        "Ctrl+Shift+2",
+        lambda s: s.has_comparison,
+    ),
+    Command("replay", "View", "Replay Comparison", lambda a: a.replay(), "Ctrl+Shift+R", _compared),
+    Command("show_reason", "View", "Why Speculation Is Off", lambda a: a.show_reason(), "Ctrl+I"),
+    Command("larger", "View", "Larger Text", lambda a: a.change_text_size(1), ("Ctrl++", "Ctrl+="), separated=True),
+    Command("smaller", "View", "Smaller Text", lambda a: a.change_text_size(-1), "Ctrl+-"),
+    Command("actual", "View", "Actual Text Size", lambda a: a.change_text_size(0), "Ctrl+0"),
+    Command("toggle_sidebar", "View", "Show or Hide Chats", lambda a: a.toggle_sidebar(), "Ctrl+Alt+S", separated=True),
+    Command("choose_model", "Model", "Choose Model", lambda a: a.focus_models(), "Ctrl+L"),
+    Command("model_folder", "Model", "Open Model Folder …", lambda a: a.choose_model_folder(), "Ctrl+O"),
+    Command("reload_model", "Model", "Load Again", lambda a: a.reload_model(), "", lambda s: s.state not in BUSY),
+    Command("next_chat", "Window", "Next Chat", lambda a: a.step_chat(1), "Ctrl+Alt+Down"),
+    Command("previous_chat", "Window", "Previous Chat", lambda a: a.step_chat(-1), "Ctrl+Alt+Up"),
+    Command("minimise", "Window", "Minimise", lambda a: a.minimise(), "Ctrl+M", separated=True),
+    Command("show_log", "Help", "Show Log", lambda a: a.show_log()),
+    Command("about", "Help", "About Slipstream", lambda a: a.show_about(), role=Role.AboutRole),
+)
+
+
+def build_actions(owner: QWidget, target: Actions) -> dict[str, QAction]:
+    """One QAction a command, by id, each added to ``owner`` so that its shortcut works there."""
+    built = {}
+    for command in COMMANDS:
+        action = QAction(command.text, owner)
+        action.setMenuRole(command.role)
+        if isinstance(command.shortcut, QKeySequence.StandardKey):
+            action.setShortcuts(command.shortcut)
+        elif isinstance(command.shortcut, tuple):
+            action.setShortcuts([QKeySequence(keys) for keys in command.shortcut])
+        elif command.shortcut:
+            action.setShortcut(QKeySequence(command.shortcut))
+        action.triggered.connect(lambda _checked=False, run=command.run: run(target))
+        owner.addAction(action)
+        built[command.id] = action
+    return built
+
+
+def fill_menu_bar(bar: QMenuBar, actions: dict[str, QAction]) -> None:
+    """Puts every command into its menu."""
+    menus: dict[str, QMenu] = {name: bar.addMenu(name) for name in MENUS}
+    for command in COMMANDS:
+        if command.separated:
+            menus[command.menu].addSeparator()
+        menus[command.menu].addAction(actions[command.id])
+
+
+def update_enabled(actions: dict[str, QAction], situation: Situation) -> None:
+    """Enables what can be done now."""
+    for command in COMMANDS:
+        actions[command.id].setEnabled(command.enabled(situation))

@@ -1,0 +1,194 @@
+"""Starts the window: application, single instance, crash log, and the one way out that every kind of quitting takes."""
+
+from __future__ import annotations
+
+import locale
+import logging
+import os
+import signal
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import platformdirs
+from PySide6.QtCore import QEvent, QLocale, QObject, QSocketNotifier, Qt
+from PySide6.QtWidgets import QApplication
+
+from app import mac
+from app.services.crashlog import PREVIOUS, CrashLog
+from app.services.engine_client import BUSY, EngineState
+from app.services.instance import SingleInstance
+from app.services.wiring import Services
+from app.store import StoreError
+from app.ui.main_window import MainWindow
+from app.worker import Loader, load_engine
+from engine import __version__
+
+QUIT_LIMIT_S = 5.0
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to start: the pair to load (None: the one used last) and the data folder (None: the user's own)."""
+
+    pair: str | None = None
+    data: Path | None = None
+
+
+def data_folder(options: Options) -> Path:
+    """The folder of chats, settings and logs, made if need be. Raises ``OSError`` where it cannot be."""
+    if options.data is not None:
+        folder = options.data
+    elif home := os.environ.get("SLIPSTREAM_HOME"):
+        folder = Path(home)
+    else:
+        folder = Path(platformdirs.user_data_dir("Slipstream", appauthor=False))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def make_application(argv: list[str]) -> QApplication:
+    """The one QApplication, with numbers in one format everywhere and the C library's numbers left alone."""
+    application = QApplication(argv)
+    application.setApplicationName("Slipstream")
+    application.setApplicationVersion(__version__)
+    application.setQuitOnLastWindowClosed(False)
+    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
+    locale.setlocale(locale.LC_NUMERIC, "C")  # Qt sets the user's locale, and "0,5" would break C parsers in libraries
+    return application
+
+
+class Program(QObject):
+    """The window, its services and every way to quit: window close, Quit, the system's log-out, SIGINT and SIGTERM."""
+
+    def __init__(self, application: QApplication, folder: Path, options: Options, loader: Loader = load_engine):
+        super().__init__()
+        self._application = application
+        self.crash_log = CrashLog(folder)
+        self.crash_log.install()
+        self.services = Services(folder, loader)
+        self.window = MainWindow(self.services)
+        self.instance: SingleInstance | None = None
+        self.exit_code = 0
+        self._activity = mac.Activity()
+        self._quitting = False
+        self.services.client.state_changed.connect(self._on_state)
+        self.window.quit_asked.connect(self.quit)
+        self.window.closing.connect(self._on_window_closing)
+        application.commitDataRequest.connect(lambda _manager: self.services.conversation.save_partial())
+        banner, do = self.window.banner, self.window.do
+        self.crash_log.on_error = lambda text: banner.show_message(text, "Show log", do.show_log)
+        if self.crash_log.previous is not None:
+            self._offer_crash_log()
+        self.services.client.load(options.pair or self.services.settings.current.pair)
+        self.window.fill_models()
+        application.installEventFilter(self)
+
+    def quit(self) -> None:
+        """Saves, stops the engine, and ends the event loop; calling it again changes nothing."""
+        if self._quitting:
+            return
+        self._quitting = True
+        self._application.removeEventFilter(self)
+        self.window.save_state()
+        self.window.hide()
+        stopped = self.services.shutdown(QUIT_LIMIT_S)
+        if self.instance is not None:
+            self.instance.release()
+        self.crash_log.close()
+        if not stopped:
+            # The engine's thread hangs in native code. Everything is saved; a normal exit would wait for it for ever.
+            os._exit(0)
+        self._application.exit(self.exit_code)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """The Dock's click brings a closed window back; the Dock's Quit goes the same way as ours."""
+        if watched is self._application:
+            if event.type() == QEvent.Type.ApplicationActivate and mac.IS_MAC and not self.window.isVisible():
+                self.window.raise_window()
+            elif event.type() == QEvent.Type.Quit:
+                self.quit()
+                return True
+        return False
+
+    def _on_state(self, state: EngineState) -> None:
+        self._activity.hold(state in BUSY)
+
+    def _on_window_closing(self) -> None:
+        if mac.IS_MAC:
+            self.services.conversation.save_partial()
+            self.window.save_state()
+        else:
+            self.quit()
+
+    def _offer_crash_log(self) -> None:
+        self.window.banner.show_message(
+            f"Slipstream had a problem last time. What is known is in {PREVIOUS}.",
+            "Show log",
+            lambda: self.window.do.open_file(self.services.folder / PREVIOUS),
+        )
+
+
+class SignalBridge(QObject):
+    """Brings SIGINT and SIGTERM to the event loop at once; Python alone would wait for the next bytecode here."""
+
+    def __init__(self, program: Program):
+        super().__init__()
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._before = signal.set_wakeup_fd(self._writer.fileno())
+        self._notifier = QSocketNotifier(self._reader.fileno(), QSocketNotifier.Type.Read, self)
+        self._notifier.activated.connect(self._on_bytes)
+        self._program = program
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ignore)
+
+    def _ignore(self, _number: int, _frame: FrameType | None) -> None:
+        """The wake-up bytes carry the signal; this handler only keeps Python from ending the process."""
+
+    def _on_bytes(self) -> None:
+        if {signal.SIGINT, signal.SIGTERM} & set(self._reader.recv(64)):
+            self._program.quit()
+
+    def close(self) -> None:
+        """Restores what was there before."""
+        self._notifier.setEnabled(False)
+        signal.set_wakeup_fd(self._before)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        self._reader.close()
+        self._writer.close()
+
+
+def run(options: Options, loader: Loader = load_engine) -> int:
+    """Opens the window and returns the exit code: 0 after quitting, or when another instance was raised instead."""
+    try:
+        folder = data_folder(options)
+    except OSError as error:
+        print(f"The data folder cannot be made ({error}): choose another with --data.", file=sys.stderr)
+        return 1
+    application = make_application(sys.argv[:1])
+    instance = SingleInstance(folder)
+    if not instance.acquire():
+        if instance.raise_first():
+            return 0
+        print("Slipstream runs already but does not answer: quit it, or start with another --data.", file=sys.stderr)
+        return 1
+    try:
+        program = Program(application, folder, options, loader)
+    except StoreError as error:
+        instance.release()
+        print(error, file=sys.stderr)
+        return 1
+    program.instance = instance
+    instance.raise_requested.connect(program.window.raise_window, Qt.ConnectionType.QueuedConnection)
+    bridge = SignalBridge(program)
+    program.window.show()
+    try:
+        return application.exec()
+    finally:
+        bridge.close()

@@ -1,0 +1,247 @@
+"""The window's side of the engine: one thread, one request at a time, named states, and late results dropped by id."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
+
+from app.worker import Counted, Delivery, Ended, EngineWorker, Failure, Loaded, Loader, Payload, load_engine
+from engine import Event, Finished, GenerationRequest, LoadProgress, Message, PairInfo, PrefillProgress
+
+DRAIN_MS = 33
+STOP_PATIENCE_MS = 5_000
+log = logging.getLogger(__name__)
+
+
+class EngineState(Enum):
+    """What the engine is doing, in the words shown to the user."""
+
+    NO_MODEL = "No model"
+    LOADING = "Loading"
+    READY = "Ready"
+    PREFILL = "Reading the prompt"
+    DECODING = "Answering"
+    STOPPING = "Stopping"
+    LOST = "Engine lost"
+
+
+BUSY = frozenset({EngineState.LOADING, EngineState.PREFILL, EngineState.DECODING, EngineState.STOPPING})
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """An engine event with the ``time.monotonic()`` at which the worker saw it, in seconds."""
+
+    event: Event
+    at: float
+
+
+@dataclass(slots=True)
+class _Job:
+    id: int
+    kind: str
+    cancel: threading.Event
+    failure: Failure | None = None
+
+
+class EngineClient(QObject):
+    """Lives on the UI thread and owns the worker's thread.
+
+    Signals: ``state_changed(EngineState)``; ``loading(LoadProgress)``; ``loaded(PairInfo)``;
+    ``requested(GenerationRequest)``; ``events(id, list[Timed])``, at most one batch every 33 ms;
+    ``ended(id, Failure | None)`` once per request; ``load_failed(Failure)``; ``counted(tokens)``.
+    """
+
+    state_changed = Signal(EngineState)
+    loading = Signal(object)
+    loaded = Signal(object)
+    requested = Signal(object)
+    load_failed = Signal(object)
+    events = Signal(int, list)
+    ended = Signal(int, object)
+    counted = Signal(int)
+
+    _load = Signal(int, str, object)
+    _generate = Signal(int, object, object)
+    _count = Signal(int, object, object)
+    _finish = Signal()
+
+    def __init__(self, loader: Loader = load_engine, parent: QObject | None = None):
+        super().__init__(parent)
+        self.state = EngineState.NO_MODEL
+        self.info: PairInfo | None = None
+        self.pair = ""
+        self._last_id = 0
+        self._job: _Job | None = None
+        self._count_job: _Job | None = None
+        self._to_count: tuple[Message, ...] | None = None
+        self._thread = QThread(self)
+        self._thread.setObjectName("engine")
+        self._worker = EngineWorker(loader)
+        self._worker.moveToThread(self._thread)
+        for signal, slot in ((self._load, self._worker.load), (self._generate, self._worker.generate),
+                             (self._count, self._worker.count), (self._finish, self._worker.finish)):  # fmt: skip
+            signal.connect(slot, Qt.ConnectionType.QueuedConnection)
+        self._worker.woke.connect(self._on_woke, Qt.ConnectionType.QueuedConnection)
+        self._timer = QTimer(self, interval=DRAIN_MS)
+        self._timer.timeout.connect(self._drain)
+        self._patience = QTimer(self, interval=STOP_PATIENCE_MS, singleShot=True)
+        self._patience.timeout.connect(self._on_patience_over)
+        self._thread.start()
+
+    # What the window asks for
+
+    def load(self, pair: str) -> None:
+        """Loads ``pair``; whatever runs now is cancelled and its late results are dropped."""
+        self._supersede()
+        self.pair, self.info = pair, None
+        self._job = self._new_job("load")
+        self._set_state(EngineState.LOADING)
+        self._load.emit(self._job.id, pair, self._job.cancel)
+
+    def generate(self, request: GenerationRequest) -> int:
+        """Starts an answer and returns its id. A request that still runs is cancelled and superseded."""
+        self._supersede()
+        self._job = self._new_job("generate")
+        self.requested.emit(request)
+        self._set_state(EngineState.PREFILL)
+        self._generate.emit(self._job.id, request, self._job.cancel)
+        return self._job.id
+
+    def count(self, messages: Sequence[Message]) -> None:
+        """Counts the tokens of ``messages`` when the worker is next free; only the latest call is answered."""
+        self._to_count = tuple(messages)
+        self._send_count()
+
+    def stop(self) -> None:
+        """Stops the load or answer in progress; partial text is kept. Works while the worker is inside a slot."""
+        if self._job is None or self.state not in BUSY or self.state is EngineState.STOPPING:
+            return
+        self._job.cancel.set()
+        self._set_state(EngineState.STOPPING)
+        self._patience.start()
+
+    def shutdown(self, limit_s: float) -> bool:
+        """Cancels, closes the engine on its thread, waits up to ``limit_s`` seconds. False: the thread still runs."""
+        self._supersede()
+        self._timer.stop()
+        self._to_count = None
+        if self._count_job is not None:
+            self._count_job.cancel.set()
+        if self._thread.isRunning():
+            self._finish.emit()
+        return self._thread.wait(int(limit_s * 1000))
+
+    @property
+    def busy(self) -> bool:
+        return self.state in BUSY
+
+    # How results come back
+
+    @Slot()
+    def _on_woke(self) -> None:
+        self._timer.start()
+        self._drain()
+
+    def _drain(self) -> None:
+        deliveries = self._worker.mailbox.take()
+        if not deliveries:
+            self._timer.stop()
+            return
+        batch: list[Timed] = []
+        for delivery in deliveries:
+            if self._job is not None and delivery.job_id == self._job.id:
+                self._handle(self._job, delivery, batch)
+            elif self._count_job is not None and delivery.job_id == self._count_job.id:
+                self._handle_count(delivery.payload)
+        self._flush(batch)
+
+    def _handle(self, job: _Job, delivery: Delivery, batch: list[Timed]) -> None:
+        payload = delivery.payload
+        if isinstance(payload, Failure):
+            job.failure = payload
+        elif isinstance(payload, Loaded):
+            self.info = payload.info
+        elif isinstance(payload, LoadProgress):
+            self.loading.emit(payload)
+        elif isinstance(payload, Ended):
+            self._flush(batch)
+            self._on_ended(job)
+        elif not isinstance(payload, Counted):
+            batch.append(Timed(payload, delivery.at))
+            if self.state is EngineState.PREFILL and not isinstance(payload, PrefillProgress | Finished):
+                self._set_state(EngineState.DECODING)
+
+    def _flush(self, batch: list[Timed]) -> None:
+        if batch and self._job is not None:
+            self.events.emit(self._job.id, list(batch))
+        batch.clear()
+
+    def _on_ended(self, job: _Job) -> None:
+        self._job = None
+        self._patience.stop()
+        if job.failure is not None and job.failure.is_bug:
+            log.error("%s\n%s", job.failure.message, job.failure.details)
+        if job.kind == "load":
+            self._on_load_ended(job)
+        else:
+            # After a bug nobody knows what state the engine is in: it has to be loaded again.
+            lost = job.failure is not None and job.failure.is_bug
+            self._set_state(EngineState.LOST if lost else EngineState.READY)
+            self.ended.emit(job.id, job.failure)
+        self._send_count()
+
+    def _on_load_ended(self, job: _Job) -> None:
+        if self.info is not None:
+            self._set_state(EngineState.READY)
+            self.loaded.emit(self.info)
+        elif job.failure is not None:
+            self._set_state(EngineState.NO_MODEL)
+            self.load_failed.emit(job.failure)
+        else:
+            self._set_state(EngineState.NO_MODEL)
+
+    def _handle_count(self, payload: Payload) -> None:
+        if isinstance(payload, Counted) and self._to_count is None:
+            self.counted.emit(payload.tokens)
+        elif isinstance(payload, Failure):
+            log.warning("counting tokens failed: %s\n%s", payload.message, payload.details)
+        elif isinstance(payload, Ended):
+            self._count_job = None
+            self._send_count()
+
+    def _on_patience_over(self) -> None:
+        if self._job is not None:
+            self._set_state(EngineState.LOST)
+
+    # Small parts
+
+    def _new_job(self, kind: str) -> _Job:
+        self._last_id += 1
+        return _Job(self._last_id, kind, threading.Event())
+
+    def _supersede(self) -> None:
+        if self._job is not None:
+            self._drain()  # what has already arrived belongs to the answer that ends here
+        job, self._job = self._job, None
+        self._patience.stop()
+        if job is not None:
+            job.cancel.set()
+            if job.kind == "generate":
+                self.ended.emit(job.id, None)
+
+    def _send_count(self) -> None:
+        if self._to_count is None or self._job is not None or self._count_job is not None or self.info is None:
+            return
+        self._count_job, messages, self._to_count = self._new_job("count"), self._to_count, None
+        self._count.emit(self._count_job.id, messages, self._count_job.cancel)
+
+    def _set_state(self, state: EngineState) -> None:
+        if state is not self.state:
+            self.state = state
+            self.state_changed.emit(state)

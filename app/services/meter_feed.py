@@ -1,0 +1,65 @@
+"""Feeds the meter with what the engine client reports, and announces a snapshot ten times a second while it works."""
+
+from __future__ import annotations
+
+import time
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core.meter import Meter, MeterSnapshot
+from app.services.engine_client import BUSY, EngineClient, EngineState, Timed
+from app.worker import Failure
+from engine import GenerationRequest, LoadProgress
+
+REFRESH_MS = 100
+
+
+class MeterFeed(QObject):
+    """Signal ``changed(MeterSnapshot)``. The clock is the worker's, so that a busy window does not bend the rate."""
+
+    changed = Signal(object)
+
+    def __init__(self, client: EngineClient, parent: QObject | None = None):
+        super().__init__(parent)
+        self._client, self._meter = client, Meter()
+        self._meter.reset(time.monotonic())
+        self._timer = QTimer(self, interval=REFRESH_MS)
+        self._timer.timeout.connect(self._announce)
+        client.state_changed.connect(self._on_state)
+        client.requested.connect(self._on_requested)
+        client.events.connect(self._on_events)
+        client.loading.connect(self._on_loading)
+        client.ended.connect(self._on_ended)
+        client.load_failed.connect(lambda failure: self._on_ended(0, failure))
+
+    def snapshot(self) -> MeterSnapshot:
+        """What to show now."""
+        return self._meter.snapshot(time.monotonic())
+
+    def _on_state(self, state: EngineState) -> None:
+        if state is EngineState.LOADING or (state is EngineState.READY and self.snapshot().phase == "loading"):
+            self._meter.reset(time.monotonic())
+        if state in BUSY:
+            self._timer.start()
+        else:
+            self._timer.stop()
+        self._announce()
+
+    def _on_requested(self, request: GenerationRequest) -> None:
+        self._meter.reset(time.monotonic(), request.mode, self._client.info)
+        self._announce()
+
+    def _on_events(self, request_id: int, events: list[Timed]) -> None:
+        for timed in events:
+            self._meter.feed(timed.event, timed.at)
+
+    def _on_loading(self, progress: LoadProgress) -> None:
+        self._meter.feed(progress, time.monotonic())
+
+    def _on_ended(self, request_id: int, failure: Failure | None) -> None:
+        if failure is not None:
+            self._meter.interrupt(time.monotonic())
+        self._announce()
+
+    def _announce(self) -> None:
+        self.changed.emit(self.snapshot())

@@ -1,0 +1,48 @@
+"""Builds the services of one data folder and shuts them down in the right order, on every way out."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from PySide6.QtCore import QObject
+
+from app.services.conversation import Conversation
+from app.services.engine_client import EngineClient
+from app.services.meter_feed import MeterFeed
+from app.services.settings import SettingsService
+from app.store import ChatStore
+from app.worker import Loader, load_engine
+
+CHATS = "chats.sqlite3"
+log = logging.getLogger(__name__)
+
+
+class Services(QObject):
+    """Everything behind the window. Raises ``StoreError`` where the data folder cannot be used.
+
+    ``recovered`` counts the answers that the last run left unfinished.
+    """
+
+    def __init__(self, folder: Path, loader: Loader = load_engine, parent: QObject | None = None):
+        super().__init__(parent)
+        self.folder = folder
+        self.store = ChatStore(folder / CHATS)
+        self.recovered = self.store.recover()
+        self.settings = SettingsService(self.store, self)
+        self.client = EngineClient(loader, self)
+        self.meter = MeterFeed(self.client, self)
+        self.conversation = Conversation(self.store, self.client, self.settings, self)
+        self._closed = False
+
+    def shutdown(self, limit_s: float = 5.0) -> bool:
+        """Saves the partial answer, stops the engine, closes the store. False: the engine did not stop in time."""
+        if self._closed:
+            return True
+        self._closed = True
+        self.conversation.stop()
+        stopped = self.client.shutdown(limit_s)
+        self.store.close()
+        if not stopped:
+            log.error("the engine did not stop within %.0f s", limit_s)
+        return stopped

@@ -1,0 +1,74 @@
+"""One line above the composer that says what went wrong or happened, with the next action as a button."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
+
+from app.ui import theme
+from app.ui.message import tint
+
+
+class Banner(QFrame):
+    """Hidden until ``show_message``; one message at a time, the newest."""
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self._run: Callable[[], None] | None = None
+        self._icon = QLabel()
+        self.label = QLabel(wordWrap=True)
+        self.label.setTextFormat(Qt.TextFormat.PlainText)
+        self.label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.label.setAccessibleName("Message from Slipstream")
+        self.action = QPushButton()
+        self.action.clicked.connect(self._on_action)
+        self._close = QToolButton(autoRaise=True)
+        self._close.setIconSize(QSize(12, 12))
+        self._close.setAccessibleName("Dismiss")
+        self._close.clicked.connect(self.hide)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(theme.M, theme.S, theme.S, theme.S)
+        layout.setSpacing(theme.S)
+        layout.addWidget(self._icon)
+        layout.addWidget(self.label, 1)
+        layout.addWidget(self.action)
+        layout.addWidget(self._close)
+        self.restyle()
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """The message on show; "" while hidden."""
+        return "" if self.isHidden() else self.label.text()
+
+    def show_message(self, text: str, action: str = "", run: Callable[[], None] | None = None) -> None:
+        """Shows one line; with ``action``, a button that runs ``run`` and closes the banner."""
+        self.label.setText(text)
+        self._run = run
+        self.action.setText(action)
+        self.action.setVisible(bool(action))
+        self.show()
+
+    def restyle(self) -> None:
+        """Follows the palette."""
+        colours = theme.current()
+        self._icon.setPixmap(theme.icon("warning", colours.warning).pixmap(theme.ICON))
+        self._close.setIcon(theme.icon("close", colours.quiet))
+        tint(self.label, colours.text)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(theme.current().warning_back)
+        painter.drawRoundedRect(self.rect(), theme.S, theme.S)
+
+    def _on_action(self) -> None:
+        run = self._run
+        self.hide()
+        if run is not None:
+            run()

@@ -1,0 +1,341 @@
+"""The main window: lays the parts out, shows what the services report, and keeps the commands' enabled state right."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QByteArray, QEvent, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QFont, QGuiApplication
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMainWindow,
+    QSizePolicy,
+    QSplitter,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.commands import Situation, build_actions, fill_menu_bar, update_enabled
+from app.core.chat import Chat, ChatMessage
+from app.core.meter import MeterSnapshot
+from app.services.engine_client import BUSY, EngineState
+from app.services.settings import Settings
+from app.services.wiring import Services
+from app.store import StoreError
+from app.ui import theme
+from app.ui.banner import Banner
+from app.ui.compare_view import CompareView
+from app.ui.composer import Composer
+from app.ui.empty_state import EmptyState
+from app.ui.meter_strip import MeterStrip
+from app.ui.model_picker import ModelPicker
+from app.ui.sidebar import Sidebar
+from app.ui.transcript import Transcript
+from app.ui.window_actions import WindowActions
+from app.worker import Failure
+from engine import Message, PairInfo
+
+
+class MainWindow(QMainWindow):
+    """One window over ``services``. ``closing`` fires when the user closes it; ``quit_asked`` from the Quit command."""
+
+    closing = Signal()
+    quit_asked = Signal()
+
+    def __init__(self, services: Services):
+        super().__init__()
+        self.services = services
+        self.do = WindowActions(self)
+        self.actions_by_id = build_actions(self, self.do)
+        fill_menu_bar(self.menuBar(), self.actions_by_id)
+        self.setWindowTitle("Slipstream")
+        self.setWindowIcon(theme.app_icon())
+        self.setUnifiedTitleAndToolBarOnMac(True)
+        self._build()
+        self._connect()
+        self.setTabOrder(self.sidebar.search, self.sidebar.chats)
+        self._apply_settings(services.settings.current)
+        self.fill_models()
+        self._restore()
+
+    # Layout
+
+    def _build(self) -> None:
+        size = self.services.settings.current.text_size
+        self.sidebar = Sidebar(self.actions_by_id["new_chat"], self.actions_by_id["settings"])
+        self.title, self.models = QLabel(), ModelPicker()
+        self.title.setFont(theme.scaled_font(110, QFont.Weight.DemiBold))
+        self.title.setTextFormat(Qt.TextFormat.PlainText)
+        self.title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.empty, self.transcript, self.compare = EmptyState(), Transcript(size), CompareView(size)
+        self.stack = QStackedWidget()
+        for page in (self.empty, self.transcript, self.compare):
+            self.stack.addWidget(page)
+        self.banner, self.composer, self.meter = Banner(), Composer(), MeterStrip()
+        header = QHBoxLayout()
+        header.setContentsMargins(theme.L, theme.S, theme.M, theme.S)
+        header.setSpacing(theme.M)
+        header.addWidget(self.title, 1)
+        header.addWidget(self.models)
+        foot = QVBoxLayout()
+        foot.setContentsMargins(theme.L, theme.S, theme.L, theme.M)
+        foot.setSpacing(theme.S)
+        foot.addWidget(self.banner)
+        foot.addWidget(self.composer)
+        chat = QWidget()
+        chat.setAutoFillBackground(True)
+        chat.setBackgroundRole(chat.palette().ColorRole.Base)
+        right = QVBoxLayout(chat)
+        right.setContentsMargins(0, 0, 0, 0)
+        right.setSpacing(0)
+        right.addLayout(header)
+        right.addWidget(self._rule())
+        right.addWidget(self.stack, 1)
+        right.addLayout(foot)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False)
+        self.splitter.setHandleWidth(1)
+        self.splitter.addWidget(self.sidebar)
+        self.splitter.addWidget(chat)
+        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setSizes([230, 850])
+        self.sidebar.setMinimumWidth(160)
+        central = QWidget()
+        whole = QVBoxLayout(central)
+        whole.setContentsMargins(0, 0, 0, 0)
+        whole.setSpacing(0)
+        whole.addWidget(self.splitter, 1)
+        whole.addWidget(self._rule())
+        whole.addWidget(self.meter)
+        self.setCentralWidget(central)
+        self.setMinimumSize(720, 480)
+        self.resize(1080, 740)
+
+    def _rule(self) -> QFrame:
+        rule = QFrame(frameShape=QFrame.Shape.HLine, frameShadow=QFrame.Shadow.Plain)
+        rule.setFixedHeight(1)
+        rule.setForegroundRole(rule.palette().ColorRole.Mid)
+        return rule
+
+    def _connect(self) -> None:
+        services, talk, client = self.services, self.services.conversation, self.services.client
+        talk.opened.connect(self._on_opened)
+        talk.chats_changed.connect(self.fill_chats)
+        talk.message_added.connect(self._on_message_added)
+        talk.answer_grew.connect(self.transcript.grow)
+        talk.answer_ended.connect(self._on_answer_ended)
+        talk.failed.connect(self.show_failure)
+        run = talk.comparison
+        run.started.connect(self._on_comparison_started)
+        run.arm_started.connect(self.compare.start_arm)
+        run.grew.connect(self.compare.grow)
+        run.ended.connect(lambda _failure: self._on_comparison_ended())
+        client.state_changed.connect(self._on_state)
+        client.loading.connect(self.models.show_progress)
+        client.loaded.connect(self._on_loaded)
+        client.load_failed.connect(self.show_failure)
+        client.counted.connect(self._on_counted)
+        services.meter.changed.connect(self._on_meter)
+        services.settings.changed.connect(self._apply_settings)
+        self.composer.send_asked.connect(self.do.send)
+        self.composer.stop_asked.connect(self.do.stop)
+        self.composer.mode_chosen.connect(self.do.set_mode)
+        self.composer.text_changed.connect(self.update_commands)
+        self.composer.draft_changed.connect(self._on_draft)
+        self.composer.notice.connect(lambda text: self.banner.show_message(text))
+        self.empty.chosen.connect(self.do.use_example)
+        self.transcript.retry_asked.connect(self.do.answer_again)
+        self.sidebar.search_changed.connect(lambda _text: self.fill_chats())
+        self.sidebar.chats.open_asked.connect(self.do.open_chat)
+        self.sidebar.chats.rename_asked.connect(talk.rename)
+        self.sidebar.chats.delete_asked.connect(self.do.ask_delete)
+        self.models.chosen.connect(self.do.load_model)
+        self.models.folder_asked.connect(self.do.choose_model_folder)
+        self.compare.replay_asked.connect(self.do.replay)
+        self.compare.copy_asked.connect(self.do.copy_report)
+        self.compare.close_asked.connect(self.do.show_chat)
+
+    # What the services report
+
+    def _on_opened(self, chat: Chat | None, messages: list[ChatMessage]) -> None:
+        self.title.setText(chat.title if chat else "New chat")
+        self.transcript.show_messages(messages)
+        self.stack.setCurrentWidget(self.transcript if messages else self.empty)
+        self.composer.set_text(self.services.store.setting(self.draft_key(chat), ""))
+        self.fill_chats()
+        self.count_tokens()
+        self.update_commands()
+        self.composer.setFocus()
+
+    def _on_message_added(self, message: ChatMessage) -> None:
+        if message.chat_id != self._chat_id():
+            return
+        self.title.setText(self.services.conversation.chat.title if self.services.conversation.chat else "")
+        self.transcript.add(message)
+        if self.stack.currentWidget() is self.empty:
+            self.stack.setCurrentWidget(self.transcript)
+        self.update_commands()
+
+    def _on_answer_ended(self, message: ChatMessage) -> None:
+        self.transcript.end(message)
+        self.fill_chats()
+        self.count_tokens()
+        self.update_commands()
+
+    def _on_comparison_started(self, comparison) -> None:
+        self.compare.start(comparison)
+        self.stack.setCurrentWidget(self.compare)
+
+    def _on_comparison_ended(self) -> None:
+        self.compare.end()
+        self.update_commands()
+
+    def _on_state(self, state: EngineState) -> None:
+        self.models.show_state(state, self.services.client.info)
+        self.update_commands()
+        if state is EngineState.LOST and self.banner.isHidden():
+            text = "The engine does not answer. Your chats are saved."
+            self.banner.show_message(text, "Load again", self.do.reload_model)
+
+    def _on_loaded(self, info: PairInfo) -> None:
+        self.models.show_state(EngineState.READY, info)
+        self.fill_models()
+        self.count_tokens()
+
+    def _on_counted(self, tokens: int) -> None:
+        info = self.services.client.info
+        self.composer.show_tokens(tokens, info.context_length if info else None)
+
+    def _on_meter(self, snapshot: MeterSnapshot) -> None:
+        self.meter.show_snapshot(snapshot)
+
+    def _on_draft(self) -> None:
+        self.save_draft()
+        self.count_tokens()
+
+    def show_failure(self, failure: Failure) -> None:
+        """Shows what went wrong in one line, with what to do next."""
+        state = self.services.client.state
+        if failure.is_overflow:
+            self.banner.show_message(failure.message, "New chat", self.do.new_chat_with_last_prompt)
+        elif state in (EngineState.LOST, EngineState.NO_MODEL):
+            self.banner.show_message(failure.message, "Load again", self.do.reload_model)
+        elif self.services.conversation.can_retry():
+            self.banner.show_message(failure.message, "Retry", self.do.answer_again)
+        else:
+            self.banner.show_message(failure.message)
+
+    # What follows from it
+
+    def fill_chats(self) -> None:
+        """Lists the chats, or those that the search field finds."""
+        wanted = self.sidebar.search.text().strip()
+        try:
+            store = self.services.store
+            chats = [hit.chat for hit in store.search(wanted)] if wanted else store.chats()
+        except StoreError as error:
+            self.banner.show_message(str(error))
+            return
+        self.sidebar.chats.fill(chats, self._chat_id())
+
+    def fill_models(self) -> None:
+        """Lists the pairs on this machine."""
+        self.models.fill(self.do.pairs(), self.services.client.pair or self.services.settings.current.pair)
+
+    def count_tokens(self) -> None:
+        """Asks for the token count of the chat with what is being written."""
+        turns = [Message(m.role, m.content) for m in self.services.conversation.messages if m.content.strip()]
+        if draft := self.composer.text():
+            turns.append(Message("user", draft))
+        if turns:
+            self.services.client.count(turns)
+        else:
+            self._on_counted(0)
+
+    def save_draft(self) -> None:
+        """Keeps what is being written with its chat."""
+        try:
+            self.services.store.set_setting(self.draft_key(self.services.conversation.chat), self.composer.text())
+        except StoreError as error:
+            self.banner.show_message(str(error))
+
+    def draft_key(self, chat: Chat | None) -> str:
+        """Where the draft of a chat is kept."""
+        return f"draft:{chat.id if chat else 'new'}"
+
+    def situation(self) -> Situation:
+        """What the commands' enabled state depends on."""
+        talk = self.services.conversation
+        return Situation(
+            state=self.services.client.state,
+            has_text=bool(self.composer.text()),
+            has_chat=talk.chat is not None,
+            has_question=any(message.role == "user" for message in talk.messages),
+            has_answer=any(message.role == "assistant" and message.content for message in talk.messages),
+            comparing=talk.comparison.running is not None,
+            has_comparison=talk.comparison.comparison is not None,
+        )
+
+    def update_commands(self) -> None:
+        """Enables what can be done now, in the menus and on the buttons."""
+        situation = self.situation()
+        update_enabled(self.actions_by_id, situation)
+        stoppable = situation.state in BUSY
+        self.composer.show_busy(stoppable, situation.idle and situation.has_text)
+        if situation.state is EngineState.STOPPING:
+            self.composer.button.setEnabled(False)
+            self.composer.button.setText("Stopping")
+
+    def _apply_settings(self, settings: Settings) -> None:
+        self.composer.modes.show_mode(settings.mode)
+        self.transcript.set_text_size(settings.text_size)
+        self.compare.restyle(settings.text_size)
+
+    def _chat_id(self) -> int | None:
+        chat = self.services.conversation.chat
+        return chat.id if chat is not None else None
+
+    # The window itself
+
+    def _restore(self) -> None:
+        store = self.services.store
+        self.restoreGeometry(QByteArray.fromBase64(store.setting("geometry", "").encode()))
+        self.services.conversation.open(store.setting("last_chat"))
+        self._on_state(self.services.client.state)
+        if store.moved_aside is not None:
+            kept = store.moved_aside.name
+            self.banner.show_message(f"The chat file was damaged. It is kept as {kept}; a new one was made.")
+        elif self.services.recovered:
+            self.banner.show_message("The last answer was cut short when Slipstream ended. What had arrived is kept.")
+
+    def save_state(self) -> None:
+        """Keeps the draft and the place of the window."""
+        self.save_draft()
+        self.services.store.set_setting("geometry", bytes(self.saveGeometry().toBase64().data()).decode())
+
+    def raise_window(self) -> None:
+        """Brings the window to the front, from the Dock or for a second start."""
+        if self.isMinimized():
+            self.showNormal()
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        self.closing.emit()
+        event.accept()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and hasattr(self, "meter"):
+            self.sidebar.restyle()
+            self.banner.restyle()
+            self.meter.restyle()
+            self.empty.restyle()
+            self.compare.restyle(self.services.settings.current.text_size)
+            self.models.show_state(self.services.client.state, self.services.client.info)
+
+    @property
+    def clipboard(self):
+        """The system's clipboard."""
+        return QGuiApplication.clipboard()

@@ -1,0 +1,178 @@
+"""The meter along the bottom: a ribbon of recent cycles and the figures of the answer in progress, always in view."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QMessageBox, QSizePolicy, QToolButton, QWidget
+
+from app.core.meter import CHOSE_PLAIN, MeterSnapshot
+from app.ui import theme
+from app.ui.message import tint
+
+MODE_WORDS = {"dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup", "auto": "Auto"}
+PHASE_WORDS = {"idle": "Ready", "loading": "Loading", "prefill": "Reading the prompt", "stopped": "Stopped"}
+
+
+class Ribbon(QWidget):
+    """One group a cycle, newest at the right: filled slots were accepted, hollow ones not, a grey dot is plain."""
+
+    SLOT, GAP, GROUP_GAP, HEIGHT = 4, 1, 5, 14
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self._snapshot = MeterSnapshot()
+        self.setAccessibleName("Recent cycles")
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_snapshot(self, snapshot: MeterSnapshot) -> None:
+        """Draws the ribbon of ``snapshot``."""
+        if snapshot.ribbon != self._snapshot.ribbon:
+            last = snapshot.ribbon[-1] if snapshot.ribbon else None
+            self.setAccessibleDescription(f"Last cycle: {last.accepted} of {last.proposed} accepted" if last else "")
+            self.update()
+        self._snapshot = snapshot
+
+    def sizeHint(self) -> QSize:
+        return QSize(160, self.HEIGHT + 4)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(60, self.HEIGHT + 4)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours, painter = theme.current(), QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        top, right = (self.height() - self.HEIGHT) / 2, float(self.width())
+        for cycle in reversed(self._snapshot.ribbon):
+            slots = max(cycle.proposed, 1)
+            left = right - slots * (self.SLOT + self.GAP)
+            if left < 0:
+                break
+            for slot in range(slots):
+                box = QRectF(left + slot * (self.SLOT + self.GAP), top, self.SLOT, self.HEIGHT)
+                if cycle.proposed == 0:
+                    painter.setPen(Qt.PenStyle.NoPen)
+                    painter.setBrush(colours.quiet)
+                    painter.drawEllipse(box.center(), self.SLOT / 2, self.SLOT / 2)
+                elif slot < cycle.accepted:
+                    painter.setPen(Qt.PenStyle.NoPen)
+                    painter.setBrush(colours.accent)
+                    painter.drawRoundedRect(box, 1.5, 1.5)
+                else:
+                    painter.setPen(QPen(colours.quiet, 0.8))
+                    painter.setBrush(Qt.BrushStyle.NoBrush)
+                    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 1.5, 1.5)
+            right = left - self.GROUP_GAP
+
+
+class Figure(QLabel):
+    """A number whose width never changes: it is measured once, for the widest text it can hold."""
+
+    def __init__(self, name: str, widest: str, parent: QWidget | None = None):
+        super().__init__(parent)
+        self._widest = widest
+        self.setAccessibleName(name)
+        self.setToolTip(name)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.set_weight(QFont.Weight.Normal)
+
+    def set_weight(self, weight: QFont.Weight) -> None:
+        """Measures again, for a changed font."""
+        self.setFont(theme.figure_font(100, weight))
+        self.setFixedWidth(self.fontMetrics().horizontalAdvance(self._widest) + theme.XS)
+
+
+def figures_of(snapshot: MeterSnapshot) -> dict[str, str]:
+    """The texts on show; a dash where a number is not known yet."""
+    acceptance = snapshot.acceptance_rate
+    tokens = snapshot.tokens_per_cycle
+    first = snapshot.ttft_s
+    return {
+        "rate": f"{snapshot.tok_s:,.0f} tok/s" if snapshot.tokens else "– tok/s",
+        "tokens": f"{tokens:.1f} tok/cycle" if tokens is not None else "– tok/cycle",
+        "acceptance": f"{acceptance * 100:.0f} % accepted" if acceptance is not None else "– accepted",
+        "first": f"first {first:.2f} s" if first is not None else "first –",
+    }
+
+
+def status_of(snapshot: MeterSnapshot) -> str:
+    """The mode while there is one to name, else what goes on."""
+    if snapshot.phase == "loading":
+        percent = f" {snapshot.load_fraction * 100:.0f} %" if snapshot.load_fraction is not None else ""
+        return f"{snapshot.load_stage or 'Loading'}{percent}"
+    if snapshot.phase == "prefill" and snapshot.prefill_total:
+        return f"Reading {snapshot.prefill_done:,} of {snapshot.prefill_total:,}"
+    if snapshot.phase in ("decoding", "done") and snapshot.mode is not None:
+        return MODE_WORDS[snapshot.mode]
+    return PHASE_WORDS.get(snapshot.phase, "")
+
+
+class MeterStrip(QWidget):
+    """``reason_asked(str)`` fires when the user asks why speculation is off."""
+
+    reason_asked = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self._snapshot = MeterSnapshot()
+        self.setAccessibleName("Meter")
+        self.ribbon = Ribbon()
+        self.figures = {
+            "rate": Figure("Tokens per second", "88,888 tok/s"),
+            "tokens": Figure("Tokens per cycle", "88.8 tok/cycle"),
+            "acceptance": Figure("Accepted of the proposed tokens", "100 % accepted"),
+            "first": Figure("Time to the first token", "first 888.88 s"),
+        }
+        self.status = QLabel()
+        self.status.setAccessibleName("Mode and state")
+        self.reason = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.reason.setText("Why?")
+        self.reason.setAccessibleName("Why speculation is off")
+        self.reason.clicked.connect(self.show_reason)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(theme.M, theme.XS, theme.M, theme.XS)
+        layout.setSpacing(theme.M)
+        layout.addWidget(self.ribbon, 1)
+        for figure in self.figures.values():
+            layout.addWidget(figure)
+        layout.addWidget(self.status)
+        layout.addWidget(self.reason)
+        self.setFixedHeight(self.fontMetrics().height() + 2 * theme.S + 2)
+        self.show_snapshot(self._snapshot)
+
+    def show_snapshot(self, snapshot: MeterSnapshot) -> None:
+        """Shows the numbers of ``snapshot``."""
+        self._snapshot = snapshot
+        self.ribbon.show_snapshot(snapshot)
+        for key, text in figures_of(snapshot).items():
+            if self.figures[key].text() != text:
+                self.figures[key].setText(text)
+        self.status.setText(status_of(snapshot))
+        self.reason.setVisible(snapshot.off_reason is not None)
+        self.reason.setToolTip(snapshot.off_reason or "")
+        self._colour()
+
+    def show_reason(self) -> None:
+        """Says in words why nothing is proposed."""
+        if self._snapshot.off_reason is None:
+            return
+        self.reason_asked.emit(self._snapshot.off_reason)
+        box = QMessageBox(QMessageBox.Icon.Information, "Speculation is off", self._snapshot.off_reason, parent=self)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    def restyle(self) -> None:
+        """Follows the palette."""
+        self._colour()
+        self.ribbon.update()
+
+    def _colour(self) -> None:
+        colours, snapshot = theme.current(), self._snapshot
+        # The accent is kept for speculation that pays: tokens committed beyond the one a plain step gives.
+        pays = snapshot.mode in ("dflash", "lookup") and (snapshot.tokens_per_cycle or 0) > 1
+        for key in ("rate", "tokens", "acceptance"):
+            tint(self.figures[key], colours.accent if pays else colours.quiet)
+        tint(self.figures["first"], colours.quiet)
+        fell_back = snapshot.off_reason not in (None, CHOSE_PLAIN)
+        tint(self.status, colours.warning if fell_back else colours.text)
+        self.reason.setIcon(theme.icon("warning", colours.warning if fell_back else colours.quiet))

@@ -1,0 +1,90 @@
+"""The model menu in the header: the pairs on this machine, what the engine is doing, and how far loading is."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QWidget
+
+from app.services.engine_client import EngineState
+from app.ui import theme
+from app.ui.message import tint
+from engine import LoadProgress, PairInfo
+from engine.models import PairEntry
+
+OTHER = "Open model folder …"
+
+
+class ModelPicker(QWidget):
+    """``chosen(pair)`` fires on the user's choice; ``folder_asked()`` from its last row."""
+
+    chosen = Signal(str)
+    folder_asked = Signal()
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.state = QLabel()
+        self.state.setAccessibleName("Engine state")
+        self.progress = QProgressBar(textVisible=False, maximum=0)
+        self.progress.setAccessibleName("Loading progress")
+        self.progress.setFixedWidth(96)
+        self.progress.setFixedHeight(theme.S)
+        self.box = QComboBox()
+        self.box.setAccessibleName("Model")
+        self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.box.activated.connect(self._on_activated)
+        self._pair = ""
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.S)
+        layout.addWidget(self.state, 0, Qt.AlignmentFlag.AlignRight)
+        layout.addWidget(self.progress)
+        layout.addWidget(self.box)
+        self.setFocusProxy(self.box)
+
+    def fill(self, entries: list[PairEntry], pair: str) -> None:
+        """Lists ``entries`` with ``pair`` chosen, which may be a folder that is not among them."""
+        self._pair = pair
+        self.box.clear()
+        for entry in entries:
+            suffix = "" if entry.state == "ready" else f" ({entry.state})"
+            self.box.addItem(entry.name + suffix, entry.id)
+            self.box.setItemData(self.box.count() - 1, entry.description, Qt.ItemDataRole.ToolTipRole)
+        if self.box.findData(pair) < 0:
+            self.box.addItem(pair.rstrip("/").rsplit("/", 1)[-1] or pair, pair)
+        self.box.insertSeparator(self.box.count())
+        self.box.addItem(OTHER, None)
+        self.box.setCurrentIndex(self.box.findData(pair))
+
+    def show_state(self, state: EngineState, info: PairInfo | None) -> None:
+        """What the engine is doing, in words."""
+        loading = state is EngineState.LOADING
+        self.progress.setVisible(loading)
+        if loading:
+            self.progress.setRange(0, 0)
+        self.state.setText(state.value)
+        warn = state in (EngineState.LOST, EngineState.NO_MODEL)
+        tint(self.state, theme.current().warning if warn else theme.current().quiet)
+        tip = ""
+        if info is not None:
+            length = info.block_length
+            draft = f"draft {info.draft_name}, block length {length}" if info.draft_name else info.no_draft_reason
+            tip = f"{info.name} · {draft} · {info.dtype} on {info.device} · context {info.context_length:,} tokens"
+        self.box.setToolTip(tip)
+
+    def show_progress(self, progress: LoadProgress) -> None:
+        """One step of loading."""
+        self.state.setText(progress.stage)
+        if progress.fraction is None:
+            self.progress.setRange(0, 0)
+        else:
+            self.progress.setRange(0, 1000)
+            self.progress.setValue(round(progress.fraction * 1000))
+
+    def _on_activated(self, index: int) -> None:
+        pair = self.box.itemData(index)
+        if pair is None:
+            self.box.setCurrentIndex(self.box.findData(self._pair))
+            self.folder_asked.emit()
+        elif pair != self._pair:
+            self._pair = pair
+            self.chosen.emit(pair)

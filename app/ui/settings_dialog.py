@@ -1,0 +1,61 @@
+"""The settings window: the few values that shape an answer and the look; every change takes effect at once."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import (
+    QComboBox,
+    QDialog,
+    QDialogButtonBox,
+    QDoubleSpinBox,
+    QFormLayout,
+    QLabel,
+    QSpinBox,
+    QWidget,
+)
+
+from app.services.settings import MODE_NAMES, TEXT_SIZES, SettingsService
+from app.ui import theme
+
+
+class SettingsDialog(QDialog):
+    """Edits ``SettingsService`` in place; Close is the only button."""
+
+    def __init__(self, service: SettingsService, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.setWindowTitle("Settings")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        current = service.current
+        self.temperature = QDoubleSpinBox(
+            minimum=0.0, maximum=2.0, singleStep=0.1, decimals=1, value=current.temperature
+        )
+        self.max_tokens = QSpinBox(minimum=1, maximum=32_768, singleStep=256, value=current.max_tokens)
+        self.mode, self.text_size = QComboBox(), QComboBox()
+        for mode, name in MODE_NAMES.items():
+            self.mode.addItem(name, mode)
+        for size in TEXT_SIZES:
+            self.text_size.addItem(f"{size} %", size)
+        self.mode.setCurrentIndex(self.mode.findData(current.mode))
+        self.text_size.setCurrentIndex(self.text_size.findData(current.text_size))
+        self.temperature.valueChanged.connect(lambda value: service.update(temperature=round(value, 2)))
+        self.max_tokens.valueChanged.connect(lambda value: service.update(max_tokens=value))
+        self.mode.activated.connect(lambda _index: service.update(mode=self.mode.currentData()))
+        self.text_size.activated.connect(lambda _index: service.update(text_size=self.text_size.currentData()))
+        form = QFormLayout(self)
+        form.setContentsMargins(theme.XL, theme.L, theme.XL, theme.L)
+        form.setSpacing(theme.M)
+        for text, field in (
+            ("Temperature", self.temperature),
+            ("Longest answer, in tokens", self.max_tokens),
+            ("Mode", self.mode),
+            ("Text size", self.text_size),
+        ):
+            field.setAccessibleName(text)
+            form.addRow(text, field)
+        hint = QLabel(
+            "Temperature 0 always takes the likeliest token: the same prompt gives the same answer.", wordWrap=True
+        )
+        form.addRow(hint)
+        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons.rejected.connect(self.close)
+        form.addRow(buttons)

@@ -1,0 +1,121 @@
+"""Colours, spacing, fonts and icons, all derived from the native palette and the system font."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtSvg import QSvgRenderer
+from PySide6.QtWidgets import QApplication
+
+XS, S, M, L, XL = 4, 8, 12, 16, 24
+COLUMN_CHARACTERS = 76
+ICON = QSize(16, 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """The colours of the moment. ``accent`` means one thing: speculation paying off. ``quiet`` is plain decoding."""
+
+    dark: bool
+    text: QColor
+    quiet: QColor
+    accent: QColor
+    warning: QColor
+    warning_back: QColor
+    error: QColor
+    card: QColor
+    line: QColor
+
+
+def current() -> Theme:
+    """The theme of the application's present palette."""
+    palette = QApplication.palette()
+    return _from_colours(palette.color(QPalette.ColorRole.Base).rgb(), palette.color(QPalette.ColorRole.Text).rgb())
+
+
+@lru_cache(maxsize=8)
+def _from_colours(base_rgb: int, text_rgb: int) -> Theme:
+    base, text = QColor(base_rgb), QColor(text_rgb)
+    dark = base.lightnessF() < text.lightnessF()
+    return Theme(
+        dark=dark,
+        text=text,
+        quiet=blend(base, text, 0.62),
+        accent=QColor("#3ecf9a") if dark else QColor("#0a7a56"),
+        warning=QColor("#f0b45a") if dark else QColor("#8a5200"),
+        warning_back=QColor("#3a2f1a") if dark else QColor("#fdf1db"),
+        error=QColor("#ff8a80") if dark else QColor("#b3261e"),
+        card=blend(base, text, 0.06),
+        line=blend(base, text, 0.16),
+    )
+
+
+def blend(under: QColor, over: QColor, share: float) -> QColor:
+    """``share`` of ``over`` on ``under``, each channel on its own."""
+    pairs = zip(under.getRgb()[:3], over.getRgb()[:3], strict=True)
+    return QColor(*(round(a + (b - a) * share) for a, b in pairs))
+
+
+def scaled_font(percent: int = 100, weight: QFont.Weight | None = None) -> QFont:
+    """The system font at ``percent`` of its size."""
+    font = QFont(QApplication.font())
+    font.setPointSizeF(max(font.pointSizeF(), 1.0) * percent / 100)
+    if weight is not None:
+        font.setWeight(weight)
+    return font
+
+
+def figure_font(percent: int = 100, weight: QFont.Weight | None = None) -> QFont:
+    """The system font with digits of one width, for numbers that change."""
+    font = scaled_font(percent, weight)
+    font.setFeature(QFont.Tag("tnum"), 1)
+    return font
+
+
+def code_font(percent: int = 100) -> QFont:
+    """The system's fixed-width font, as large as the text around it."""
+    font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+    font.setPointSizeF(max(QApplication.font().pointSizeF(), 1.0) * percent / 100)
+    return font
+
+
+@lru_cache(maxsize=64)
+def _svg(name: str) -> bytes:
+    return (files("resources") / "icons" / f"{name}.svg").read_bytes()
+
+
+def icon(name: str, colour: QColor | None = None) -> QIcon:
+    """One of our icons in ``colour`` (the text colour by default), sharp on every screen."""
+    tint = colour or QApplication.palette().color(QPalette.ColorRole.ButtonText)
+    drawn = QIcon()
+    for mode, alpha in ((QIcon.Mode.Normal, 1.0), (QIcon.Mode.Disabled, 0.4)):
+        shade = QColor(tint)
+        shade.setAlphaF(alpha)
+        for scale in (1, 2, 3):
+            drawn.addPixmap(_draw(_svg(name), ICON * scale, shade, scale), mode)
+    return drawn
+
+
+def app_icon() -> QIcon:
+    """The program's own icon, in its own colours."""
+    drawn = QIcon()
+    for side in (16, 32, 64, 128, 256, 512):
+        drawn.addPixmap(_draw(_svg("app"), QSize(side, side), None, 1))
+    return drawn
+
+
+def _draw(svg: bytes, size: QSize, tint: QColor | None, scale: int) -> QPixmap:
+    pixmap = QPixmap(size)
+    pixmap.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(pixmap)
+    QSvgRenderer(QByteArray(svg)).render(painter, QRectF(0, 0, size.width(), size.height()))
+    if tint is not None:
+        painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
+        painter.fillRect(pixmap.rect(), tint)
+    painter.end()
+    pixmap.setDevicePixelRatio(scale)
+    return pixmap

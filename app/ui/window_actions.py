@@ -1,0 +1,263 @@
+"""What the commands do: each method is one user action on the main window and its services."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices
+from PySide6.QtWidgets import QFileDialog, QMessageBox
+
+from app.core.export import chat_json, chat_markdown, file_name
+from app.services.crashlog import LOG
+from app.services.environment import describe
+from app.services.settings import TEXT_SIZES, ChatMode
+from app.ui.settings_dialog import SettingsDialog
+from engine import SlipstreamError, __version__
+from engine.models import PairEntry, list_pairs
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+log = logging.getLogger(__name__)
+
+
+class WindowActions:
+    """Implements ``app.commands.Actions``."""
+
+    def __init__(self, window: MainWindow):
+        self._window = window
+        self._services = window.services
+
+    # Chats
+
+    def new_chat(self) -> None:
+        """Opens an empty chat; it is created with its first message."""
+        self.open_chat(None)
+
+    def new_chat_with_last_prompt(self) -> None:
+        """Opens an empty chat with the last prompt to shorten."""
+        asked = [message.content for message in self._services.conversation.messages if message.role == "user"]
+        self.open_chat(None)
+        if asked and not self._window.composer.text():
+            self._window.composer.set_text(asked[-1])
+
+    def open_chat(self, chat_id: int | None) -> None:
+        """Shows a chat and its draft."""
+        talk = self._services.conversation
+        if chat_id is not None and talk.chat is not None and talk.chat.id == chat_id:
+            self.show_chat()
+            return
+        self._window.save_draft()
+        talk.open(chat_id)
+
+    def step_chat(self, step: int) -> None:
+        """Opens the chat below or above in the list."""
+        ids = self._window.sidebar.chats.chat_ids()
+        current = self._services.conversation.chat
+        if not ids:
+            return
+        place = ids.index(current.id) + step if current is not None and current.id in ids else 0
+        self.open_chat(ids[min(max(place, 0), len(ids) - 1)])
+
+    def rename_chat(self) -> None:
+        """Renames the open chat in the list."""
+        chat = self._services.conversation.chat
+        if chat is not None:
+            self._window.sidebar.setVisible(True)
+            self._window.sidebar.chats.edit_chat(chat.id)
+
+    def delete_chat(self) -> None:
+        """Asks, then deletes the open chat."""
+        chat = self._services.conversation.chat
+        if chat is not None:
+            self.ask_delete(chat.id)
+
+    def ask_delete(self, chat_id: int) -> None:
+        """Asks, then deletes a chat."""
+        chat = self._services.store.chat(chat_id)
+        if chat is None:
+            return
+        text = f"Delete “{chat.title}”?\nIts messages are removed for good."
+        box = QMessageBox(QMessageBox.Icon.Warning, "Delete chat", text, parent=self._window)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        delete = box.addButton("Delete", QMessageBox.ButtonRole.DestructiveRole)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
+        delete.clicked.connect(lambda: self._services.conversation.delete(chat_id))
+        box.open()
+
+    def export_chat(self) -> None:
+        """Saves the open chat as Markdown or JSON."""
+        chat = self._services.conversation.chat
+        if chat is None:
+            return
+        name, _filter = QFileDialog.getSaveFileName(
+            self._window, "Export chat", str(Path.home() / file_name(chat, "md")), "Markdown (*.md);;JSON (*.json)"
+        )
+        if name:
+            self.write_export(Path(name))
+
+    def write_export(self, path: Path) -> None:
+        """Writes the open chat to ``path``, as JSON if it ends in .json."""
+        talk = self._services.conversation
+        assert talk.chat is not None
+        text = (chat_json if path.suffix == ".json" else chat_markdown)(talk.chat, talk.messages)
+        try:
+            path.write_text(text, encoding="utf-8")
+        except OSError as error:
+            self._window.banner.show_message(f"The chat could not be written ({error.strerror}): choose another place.")
+
+    def find_chats(self) -> None:
+        """Goes to the search field."""
+        self._window.sidebar.setVisible(True)
+        self._window.sidebar.search.setFocus()
+        self._window.sidebar.search.selectAll()
+
+    # Asking
+
+    def send(self) -> None:
+        """Sends what is written, in the chosen mode. What cannot be sent stays in the composer."""
+        window, talk = self._window, self._services.conversation
+        text = window.composer.text()
+        if not window.situation().idle:
+            if text:
+                window.banner.show_message("The engine is not ready yet: your text stays here until it is.")
+            return
+        window.banner.hide()
+        key, known = window.draft_key(talk.chat), len(talk.messages)
+        talk.send(text, self._services.settings.current.mode)
+        if len(talk.messages) > known:
+            window.composer.clear()
+            self._services.store.set_setting(key, "")
+
+    def use_example(self, text: str) -> None:
+        """Sends an example prompt, or only writes it while the engine is not ready."""
+        self._window.composer.set_text(text)
+        if self._window.situation().idle:
+            self.send()
+        else:
+            self._window.composer.setFocus()
+
+    def stop(self) -> None:
+        """Stops loading, answering or comparing; what has arrived stays."""
+        self._services.conversation.stop()
+
+    def answer_again(self) -> None:
+        """Asks for another answer to the last question."""
+        if self._window.situation().idle:
+            self._window.banner.hide()
+            self._services.conversation.answer(self._services.settings.current.mode)
+
+    def copy_answer(self) -> None:
+        """Copies the last answer as Markdown."""
+        answers = self._window.transcript.answers
+        if answers:
+            answers[-1].copy_answer()
+
+    def set_mode(self, mode: ChatMode) -> None:
+        """Chooses how the next prompt is answered."""
+        self._services.settings.update(mode=mode)
+
+    # Side by side
+
+    def show_chat(self) -> None:
+        """Goes back from the comparison to the chat."""
+        window = self._window
+        window.compare.stop_replay()
+        window.stack.setCurrentWidget(window.transcript if window.transcript.count else window.empty)
+        window.composer.setFocus()
+
+    def show_comparison(self) -> None:
+        """Goes to the last comparison."""
+        self._window.stack.setCurrentWidget(self._window.compare)
+
+    def replay(self) -> None:
+        """Plays both recordings on one clock."""
+        self.show_comparison()
+        self._window.compare.replay()
+
+    def copy_report(self) -> None:
+        """Copies the comparison as Markdown."""
+        comparison, info = self._services.conversation.comparison.comparison, self._services.client.info
+        if comparison is not None and info is not None:
+            self._window.clipboard.setText(comparison.report_markdown(info, describe()))
+
+    # Models
+
+    def pairs(self) -> list[PairEntry]:
+        """The pairs on this machine; none where the catalog cannot be read, and the banner says why."""
+        try:
+            return list_pairs()
+        except SlipstreamError as error:
+            self._window.banner.show_message(str(error))
+            return []
+
+    def load_model(self, pair: str) -> None:
+        """Loads a pair and remembers the choice."""
+        self._services.settings.update(pair=pair)
+        self._services.client.load(pair)
+
+    def reload_model(self) -> None:
+        """Loads the chosen pair again, after an error."""
+        self._services.client.load(self._services.client.pair or self._services.settings.current.pair)
+
+    def focus_models(self) -> None:
+        """Opens the model menu."""
+        self._window.models.box.setFocus()
+        self._window.models.box.showPopup()
+
+    def choose_model_folder(self) -> None:
+        """Loads a model from a folder."""
+        folder = QFileDialog.getExistingDirectory(self._window, "Open model folder")
+        if folder:
+            self.load_model(folder)
+            self._window.fill_models()
+
+    # The window
+
+    def toggle_sidebar(self) -> None:
+        """Shows or hides the list of chats."""
+        self._window.sidebar.setVisible(self._window.sidebar.isHidden())
+
+    def change_text_size(self, step: int) -> None:
+        """One size up or down; 0 is the system's own."""
+        now = TEXT_SIZES.index(self._services.settings.current.text_size)
+        place = TEXT_SIZES.index(100) if step == 0 else min(max(now + step, 0), len(TEXT_SIZES) - 1)
+        self._services.settings.update(text_size=TEXT_SIZES[place])
+
+    def show_reason(self) -> None:
+        """Says why speculation is off, if it is."""
+        self._window.meter.show_reason()
+
+    def show_settings(self) -> None:
+        """Opens the settings."""
+        SettingsDialog(self._services.settings, self._window).open()
+
+    def show_about(self) -> None:
+        """Says what this is."""
+        text = f"Slipstream {__version__}\n\nLocal language models, sped up by drafts that the model checks itself."
+        box = QMessageBox(QMessageBox.Icon.NoIcon, "About Slipstream", text, parent=self._window)
+        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.open()
+
+    def show_log(self) -> None:
+        """Opens the log with the system's own viewer."""
+        self.open_file(self._services.folder / LOG)
+
+    def open_file(self, path: Path) -> None:
+        """Opens a file with the system's own viewer."""
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))
+
+    def close_window(self) -> None:
+        """Closes the window; on a Mac the app stays."""
+        self._window.close()
+
+    def minimise(self) -> None:
+        """Puts the window into the Dock."""
+        self._window.showMinimized()
+
+    def quit(self) -> None:
+        """Ends the app in an orderly way."""
+        self._window.quit_asked.emit()

@@ -1,0 +1,187 @@
+"""The one thread that owns MLX: loads a pair, answers requests and counts tokens, and posts what happens to a mailbox.
+
+``EngineWorker`` lives on a QThread; its slots are reached by queued signals only. Every job carries an id and a
+``threading.Event`` that the caller sets directly to cancel it, so cancelling works while a slot is running. Whatever
+happens is posted to the ``Mailbox`` with that id; the receiver drops what it no longer waits for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from PySide6.QtCore import QObject, Signal, Slot
+
+import engine
+from engine import Event, GenerationRequest, LoadProgress, Message, PairInfo, SlipstreamError
+
+
+class EngineLike(Protocol):
+    """What the worker needs from an engine; ``engine.load`` returns one."""
+
+    @property
+    def info(self) -> PairInfo: ...
+
+    def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]: ...
+
+    def count_tokens(self, messages: Sequence[Message]) -> int: ...
+
+    def close(self) -> None: ...
+
+
+Loader = Callable[[str, Callable[[LoadProgress], None], threading.Event], EngineLike]
+
+
+def load_engine(pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
+    """The loader the app uses."""
+    return engine.load(pair, progress, cancel)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A pair is in memory."""
+
+    info: PairInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """``tokens`` the counted messages take, chat template included."""
+
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The job is over and the worker is free. ``cancelled``: it ended because its cancel event was set."""
+
+    cancelled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The job failed. ``message`` is one line for the user; ``is_bug``: our doing, ``details`` has the traceback.
+
+    ``is_overflow``: the prompt does not fit the context, so asking the same again cannot help.
+    """
+
+    message: str
+    is_bug: bool = False
+    details: str = ""
+    is_overflow: bool = False
+
+
+Payload = Event | LoadProgress | Loaded | Counted | Failure | Ended
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One thing that happened to job ``job_id``; ``at`` is ``time.monotonic()`` when it did."""
+
+    job_id: int
+    payload: Payload
+    at: float
+
+
+class Mailbox:
+    """A thread-safe queue that calls ``wake`` only when its reader sleeps, so 400 tokens/s cost no signal each."""
+
+    def __init__(self, wake: Callable[[], None]):
+        self._wake = wake
+        self._items: deque[Delivery] = deque()
+        self._lock = threading.Lock()
+        self._reader_awake = False
+
+    def post(self, job_id: int, payload: Payload) -> None:
+        """Called on the worker's thread."""
+        with self._lock:
+            self._items.append(Delivery(job_id, payload, time.monotonic()))
+            must_wake, self._reader_awake = not self._reader_awake, True
+        if must_wake:
+            self._wake()
+
+    def take(self) -> list[Delivery]:
+        """Called on the reader's thread: everything so far. After an empty list the next post wakes the reader."""
+        with self._lock:
+            taken = list(self._items)
+            self._items.clear()
+            if not taken:
+                self._reader_awake = False
+        return taken
+
+
+class EngineWorker(QObject):
+    """Owns at most one engine. Each slot ends by posting exactly one ``Ended``, whatever happened inside."""
+
+    woke = Signal()
+
+    def __init__(self, loader: Loader = load_engine):
+        super().__init__()
+        self.mailbox = Mailbox(self.woke.emit)
+        self._loader = loader
+        self._engine: EngineLike | None = None
+
+    @Slot(int, str, object)
+    def load(self, job_id: int, pair: str, cancel: threading.Event) -> None:
+        """Replaces the loaded pair by ``pair``; the old one is let go first so that both never share the memory."""
+
+        def work() -> None:
+            self._let_go()
+            self._engine = self._loader(pair, lambda step: self.mailbox.post(job_id, step), cancel)
+            self.mailbox.post(job_id, Loaded(self._engine.info))
+
+        self._run(job_id, cancel, work)
+
+    @Slot(int, object, object)
+    def generate(self, job_id: int, request: GenerationRequest, cancel: threading.Event) -> None:
+        """Posts the request's events one by one."""
+
+        def work() -> None:
+            for event in self._require().generate(request, cancel):
+                self.mailbox.post(job_id, event)
+
+        self._run(job_id, cancel, work)
+
+    @Slot(int, object, object)
+    def count(self, job_id: int, messages: tuple[Message, ...], cancel: threading.Event) -> None:
+        """Posts how many tokens ``messages`` take."""
+        self._run(job_id, cancel, lambda: self.mailbox.post(job_id, Counted(self._require().count_tokens(messages))))
+
+    @Slot()
+    def finish(self) -> None:
+        """Closes the engine on the thread that made it, as MLX requires, and ends this thread's event loop."""
+        try:
+            self._let_go()
+        finally:
+            self.thread().quit()
+
+    def _require(self) -> EngineLike:
+        if self._engine is None:
+            raise engine.ModelError("No model is loaded: choose one in the model menu.")
+        return self._engine
+
+    def _let_go(self) -> None:
+        loaded, self._engine = self._engine, None
+        if loaded is not None:
+            loaded.close()
+
+    def _run(self, job_id: int, cancel: threading.Event, work: Callable[[], None]) -> None:
+        # BaseException on purpose: nothing raised inside the engine may end this thread and leave the window waiting.
+        try:
+            if not cancel.is_set():
+                work()
+        except engine.Cancelled:
+            cancel.set()
+        except SlipstreamError as error:
+            self.mailbox.post(job_id, Failure(str(error), is_overflow=isinstance(error, engine.ContextOverflow)))
+        except MemoryError:
+            self.mailbox.post(job_id, Failure("The memory ran out: close other programs or choose a smaller model."))
+        except BaseException as error:
+            line = f"The engine failed ({type(error).__name__}): try again; the details are in the log."
+            self.mailbox.post(job_id, Failure(line, is_bug=True, details=traceback.format_exc()))
+        self.mailbox.post(job_id, Ended(cancel.is_set()))

@@ -1,0 +1,190 @@
+"""A scripted engine with the real engine's interface, for speed, burst, crash, stall and cancel cases."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from engine import (
+    Cancelled,
+    ContextOverflow,
+    Cycle,
+    Event,
+    Fallback,
+    Finished,
+    GenerationRequest,
+    LoadProgress,
+    Message,
+    Mode,
+    PairInfo,
+    PrefillProgress,
+    RequestError,
+    Started,
+    Statistics,
+    TextDelta,
+)
+
+ANSWER = "A rainbow forms when sunlight enters a drop of water. The drop bends the light and splits it into colours. "
+
+
+@dataclass
+class Script:
+    """How the scripted engine behaves. Times in seconds, ``rate`` in tokens per second (0: as fast as it can)."""
+
+    text: str = ANSWER
+    text_by_mode: dict[str, str] = field(default_factory=dict)
+    tokens: int = 40
+    rate: float = 0.0
+    block_length: int = 4
+    accepted_per_cycle: tuple[int, ...] = (3, 1, 2, 0)
+    baseline_slowdown: float = 2.0
+    load_s: float = 0.0
+    load_error: Exception | None = None
+    prefill_steps: int = 2
+    prefill_s: float = 0.0
+    crash_at: int | None = None
+    crash_error: Exception = field(default_factory=lambda: RuntimeError("scripted crash"))
+    stall_at: int | None = None
+    deaf_stall: threading.Event | None = None
+    fallback: str | None = None
+    context_length: int = 8192
+    has_draft: bool = True
+
+
+_VOCABULARY: dict[str, int] = {}  # one id per piece, shared by all modes, so that differing texts differ in their ids
+
+
+def words_of(text: str) -> list[str]:
+    """Cuts text into token-like pieces that join to the same text: every piece keeps its leading space."""
+    pieces, start = [], 0
+    for index in range(1, len(text)):
+        if text[index] in " \n" or text[index - 1] == "\n":
+            pieces.append(text[start:index])
+            start = index
+    pieces.append(text[start:])
+    return [piece for piece in pieces if piece]
+
+
+class ScriptedEngine:
+    """Answers ``script.text``, repeated up to ``script.tokens`` tokens, on the thread that made it."""
+
+    def __init__(self, script: Script, pair: str = "scripted"):
+        self.script, self.closed, self._thread = script, False, threading.get_ident()
+        self.requests: list[GenerationRequest] = []
+        draft = "scripted draft" if script.has_draft else None
+        self.info = PairInfo(
+            pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
+            script.block_length if draft else 0, None if draft else "This model has no draft.", 1_000_000,
+        )  # fmt: skip
+
+    def close(self) -> None:
+        assert threading.get_ident() == self._thread, "closed on another thread than it was made on"
+        self.closed = True
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        assert threading.get_ident() == self._thread
+        return sum(len(message.content.split()) + 4 for message in messages)
+
+    def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]:
+        assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
+        self.requests.append(request)
+        prompt_tokens = self.count_tokens(request.messages)
+        if prompt_tokens > self.info.context_length:
+            raise ContextOverflow(prompt_tokens, self.info.context_length)
+        if not request.messages[-1].content.strip():
+            raise RequestError("The prompt is empty: type something to answer.")
+        yield from _Answer(self, request, cancel or threading.Event(), prompt_tokens).events()
+
+
+class _Answer:
+    def __init__(self, engine: ScriptedEngine, request: GenerationRequest, cancel: threading.Event, prompt_tokens: int):
+        self.script, self.request, self.cancel, self.prompt_tokens = engine.script, request, cancel, prompt_tokens
+        wants_draft = request.mode in ("auto", "dflash") and engine.script.has_draft and not engine.script.fallback
+        self.mode: Mode = "dflash" if wants_draft else "baseline"
+        text = engine.script.text_by_mode.get(self.mode, engine.script.text)
+        pieces = words_of(text)
+        self.limit = min(engine.script.tokens, request.max_tokens)
+        repeats = -(-self.limit // len(pieces))
+        self.pieces = (pieces * repeats)[: self.limit]
+        self.ids = [_VOCABULARY.setdefault(piece, len(_VOCABULARY)) for piece in self.pieces]
+        self.begun, self.ttft, self.sent, self.cycles, self.proposed, self.accepted = time.monotonic(), 0.0, 0, 0, 0, 0
+
+    def now(self) -> float:
+        return time.monotonic() - self.begun
+
+    def events(self) -> Iterator[Event]:
+        script = self.script
+        for step in range(1, script.prefill_steps + 1):
+            if self.cancel.wait(script.prefill_s):
+                yield self.finished("cancelled")
+                return
+            yield PrefillProgress(self.prompt_tokens * step // script.prefill_steps, self.prompt_tokens, self.now())
+        if script.fallback and self.request.mode != "baseline":
+            yield Fallback(script.fallback)
+        self.ttft = self.now()
+        block = script.block_length if self.mode == "dflash" else 0
+        yield Started(self.mode, self.prompt_tokens, 0, block, self.now())
+        self.sent = 1
+        yield TextDelta(self.pieces[0], (self.ids[0],), self.now())
+        while self.sent < self.limit:
+            if self.cancel.is_set():
+                yield self.finished("cancelled")
+                return
+            self.misbehave()
+            yield from self.cycle()
+        yield self.finished("cancelled" if self.cancel.is_set() else "length")
+
+    def misbehave(self) -> None:
+        script = self.script
+        if script.crash_at is not None and self.sent >= script.crash_at:
+            raise script.crash_error
+        if script.stall_at is not None and self.sent >= script.stall_at:
+            # A deaf stall does not hear cancel: only the test's own event ends it.
+            (script.deaf_stall or self.cancel).wait()
+
+    def cycle(self) -> Iterator[Event]:
+        script = self.script
+        if self.mode == "dflash":
+            proposed = script.block_length - 1
+            accepted = min(script.accepted_per_cycle[self.cycles % len(script.accepted_per_cycle)], proposed)
+        else:
+            proposed = accepted = 0
+        committed = min(accepted + 1, self.limit - self.sent)
+        if script.rate:
+            pace = script.rate if self.mode == "dflash" else script.rate / script.baseline_slowdown
+            due = self.ttft + (self.sent - 1 + committed) / pace
+            self.cancel.wait(max(0.0, due - self.now()))
+        yield Cycle(self.cycles, proposed, accepted, committed, self.now())
+        piece = slice(self.sent, self.sent + committed)
+        self.sent, self.cycles = self.sent + committed, self.cycles + 1
+        self.proposed, self.accepted = self.proposed + proposed, self.accepted + accepted
+        yield TextDelta("".join(self.pieces[piece]), tuple(self.ids[piece]), self.now())
+
+    def finished(self, reason) -> Finished:
+        decode_s = max(self.now() - self.ttft, 1e-9) if self.sent else 0.0
+        statistics = Statistics(
+            self.mode, self.prompt_tokens, 0, self.sent, self.ttft, decode_s, self.cycles, self.proposed, self.accepted,
+            decode_s * 0.2, decode_s * 0.8, 0, self.script.fallback,
+        )  # fmt: skip
+        return Finished(reason, "".join(self.pieces[: self.sent]), tuple(self.ids[: self.sent]), statistics)
+
+
+class ScriptedLoader:
+    """A loader for ``EngineWorker``; ``script`` may be changed between loads, ``engines`` holds every engine made."""
+
+    def __init__(self, script: Script | None = None):
+        self.script = script or Script()
+        self.engines: list[ScriptedEngine] = []
+
+    def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> ScriptedEngine:
+        steps = 4
+        for step in range(steps):
+            progress(LoadProgress("Loading", step / steps))
+            if cancel.wait(self.script.load_s / steps):
+                raise Cancelled("Loading was stopped.")
+        if self.script.load_error is not None:
+            raise self.script.load_error
+        self.engines.append(ScriptedEngine(self.script, pair))
+        return self.engines[-1]

@@ -198,4 +198,6 @@ def _cleaned(value: Any) -> Any:
 
 
 def _message(row: tuple[Any, ...]) -> ChatMessage:
-    return ChatMessage(*row[:6], json.loads(row[6]) if row[6] else None)
+    message_id, chat_id, role, content, state, created_at, statistics = row
+    kept = json.loads(statistics) if statistics else None
+    return ChatMessage(message_id, chat_id, role, content, state, created_at, kept)

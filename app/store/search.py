@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sqlite3
 
+# A pasted file of megabytes would take a second to index: words after this many characters are not found.
+INDEXED_CHARS = 100_000
 # Answers enter the index when they are finished: indexing each step of a stream would cost more than the stream.
 _INDEX = (
-    "CREATE VIEW IF NOT EXISTS searchable AS SELECT id, content FROM messages WHERE state <> 'streaming'",
+    f"""CREATE VIEW IF NOT EXISTS searchable AS
+        SELECT id, substr(content, 1, {INDEXED_CHARS}) AS content FROM messages WHERE state <> 'streaming'""",
     """CREATE VIRTUAL TABLE IF NOT EXISTS message_index
         USING fts5(content, content='searchable', content_rowid='id', tokenize='trigram')""",
 )
+_ADD = f"INSERT INTO message_index(rowid, content) VALUES (new.id, substr(new.content, 1, {INDEXED_CHARS}))"
+_REMOVE = f"""INSERT INTO message_index(message_index, rowid, content)
+    VALUES ('delete', old.id, substr(old.content, 1, {INDEXED_CHARS}))"""
 _TRIGGERS = {
-    "index_new": """CREATE TRIGGER index_new AFTER INSERT ON messages WHEN new.state <> 'streaming' BEGIN
-        INSERT INTO message_index(rowid, content) VALUES (new.id, new.content); END""",
-    "index_before_change": """CREATE TRIGGER index_before_change BEFORE UPDATE OF content, state ON messages
-        WHEN old.state <> 'streaming' BEGIN
-        INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, old.content); END""",
-    "index_after_change": """CREATE TRIGGER index_after_change AFTER UPDATE OF content, state ON messages
-        WHEN new.state <> 'streaming' BEGIN
-        INSERT INTO message_index(rowid, content) VALUES (new.id, new.content); END""",
-    "index_gone": """CREATE TRIGGER index_gone BEFORE DELETE ON messages WHEN old.state <> 'streaming' BEGIN
-        INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, old.content); END""",
+    "index_new": f"AFTER INSERT ON messages WHEN new.state <> 'streaming' BEGIN {_ADD}; END",
+    "index_before_change": f"""BEFORE UPDATE OF content, state ON messages WHEN old.state <> 'streaming'
+        BEGIN {_REMOVE}; END""",
+    "index_after_change": f"""AFTER UPDATE OF content, state ON messages WHEN new.state <> 'streaming'
+        BEGIN {_ADD}; END""",
+    "index_gone": f"BEFORE DELETE ON messages WHEN old.state <> 'streaming' BEGIN {_REMOVE}; END",
 }
 # A trigram needs three characters; shorter words are looked for one message at a time.
 _TRIGRAM = 3
@@ -40,9 +42,8 @@ def prepare_index(db: sqlite3.Connection) -> bool:
     if not found.issuperset(_TRIGGERS):
         for statement in _INDEX:
             db.execute(statement)
-        for name, statement in _TRIGGERS.items():
-            if name not in found:
-                db.execute(statement)
+        for name, action in _TRIGGERS.items():
+            db.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {action}")
         db.execute("INSERT INTO message_index(message_index) VALUES ('rebuild')")
     return True
 

@@ -63,6 +63,8 @@ def resolve_pair(text: str) -> ResolvedPair:
         if pair.id == text:
             return _resolve_catalog(pair)
     target, draft = _split(text)
+    if not target.strip() or (draft is not None and not draft.strip()):
+        raise ModelError("One side of the + is empty: write TARGET+DRAFT, or TARGET alone.")
     target_folder = _locate(target)
     draft_folder = _locate(draft) if draft is not None else None
     name = target_folder.name if _is_folder(target) else target
@@ -118,8 +120,6 @@ def _is_folder(name: str) -> bool:
 
 def _locate(name: str) -> Path:
     """A folder that holds a config.json. Raises ``ModelError``."""
-    if not name.strip():
-        raise ModelError("One side of the + is empty: write TARGET+DRAFT, or TARGET alone.")
     folder = Path(name).expanduser()
     if _is_folder(name):
         if not (folder / "config.json").is_file():

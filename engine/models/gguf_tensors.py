@@ -1,8 +1,8 @@
 """Repacks GGUF blocks into MLX affine quantisation, value for value: nothing is rounded a second time.
 
 A GGUF block of 32 values is ``scale * (q - zero)`` (Q4_0, Q5_0, Q8_0) or ``scale * q + minimum`` (Q4_1, Q5_1) with
-16-bit floats. MLX computes ``scale * q + bias`` per group. With fp32 scales and biases both give the same fp32 number: the
-products have at most 19 significant bits, so they are exact in either form.
+16-bit floats. MLX computes ``scale * q + bias`` per group. With fp32 scales and biases both give the same fp32 number:
+the products have at most 19 significant bits, so they are exact in either form.
 """
 
 from __future__ import annotations

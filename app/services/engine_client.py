@@ -192,7 +192,8 @@ class EngineClient(QObject):
         else:
             # After a bug nobody knows what state the engine is in: it has to be loaded again.
             lost = job.failure is not None and job.failure.is_bug
-            self._set_state(EngineState.LOST if lost else EngineState.READY)
+            idle = EngineState.READY if self.info is not None else EngineState.NO_MODEL
+            self._set_state(EngineState.LOST if lost else idle)
             self.ended.emit(job.id, job.failure)
         self._send_count()
 

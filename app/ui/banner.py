@@ -9,7 +9,6 @@ from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
 
 from app.ui import theme
-from app.ui.message import tint
 
 
 class Banner(QFrame):
@@ -57,7 +56,7 @@ class Banner(QFrame):
         colours = theme.current()
         self._icon.setPixmap(theme.icon("warning", colours.warning).pixmap(theme.ICON))
         self._close.setIcon(theme.icon("close", colours.quiet))
-        tint(self.label, colours.text)
+        theme.tint(self.label, colours.text)
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:

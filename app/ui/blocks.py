@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from math import ceil
 
-from PySide6.QtCore import QMargins, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QMargins, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QDesktopServices,
     QFont,
     QGuiApplication,
     QPainter,
     QPaintEvent,
-    QPalette,
     QResizeEvent,
     QTextBlockFormat,
     QTextCursor,
@@ -127,6 +126,12 @@ class ProseBlock(TextBlock):
         has_link = "](" in text or "://" in text
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.ClickFocus)
         self.fit()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if self._block is not None and self._block.kind == "quote":
+            painter = QPainter(self.viewport())
+            painter.fillRect(QRect(theme.S, 0, 3, self.height()), theme.current().line)
 
     def _space_out(self) -> None:
         cursor = QTextCursor(self.document())
@@ -254,9 +259,7 @@ class CodeBlock(QFrame):
         """Follows the palette and the text size."""
         colours = theme.current()
         self._language.setFont(theme.scaled_font(text_size * 85 // 100))
-        palette = self._language.palette()
-        palette.setColor(QPalette.ColorRole.WindowText, colours.quiet)
-        self._language.setPalette(palette)
+        theme.tint(self._language, colours.quiet)
         self._copy.setFont(theme.scaled_font(text_size * 85 // 100))
         self.edit.setFont(theme.code_font(text_size * 92 // 100))
         self.highlighter.set_dark(colours.dark)

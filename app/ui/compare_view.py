@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollA
 from app.core.compare import ArmName, ArmRecorder, Comparison
 from app.core.sanitize import clean_text
 from app.ui import theme
-from app.ui.message import AnswerBody, tint
+from app.ui.labels import ElidedLabel
+from app.ui.message import AnswerBody
 
 FRAME_MS = 33
 NAMES: dict[ArmName, str] = {"baseline": "Plain", "dflash": "DFlash"}
@@ -74,9 +75,9 @@ class ArmPane(QWidget):
         """Follows the palette and the text size; DFlash alone carries the accent."""
         colours = theme.current()
         colour = colours.accent if self.name == "dflash" else colours.quiet
-        tint(self._title, colour)
-        tint(self.rate, colour)
-        tint(self.clock, colours.quiet)
+        theme.tint(self._title, colour)
+        theme.tint(self.rate, colour)
+        theme.tint(self.clock, colours.quiet)
         self.body.restyle(text_size)
 
     def _on_scrolled(self, value: int) -> None:
@@ -97,8 +98,7 @@ class CompareView(QWidget):
         self._running: ArmName | None = None
         self._replay_began = 0.0
         self.panes: dict[ArmName, ArmPane] = {name: ArmPane(name, text_size) for name in ("baseline", "dflash")}
-        self.prompt = QLabel()
-        self.prompt.setTextFormat(Qt.TextFormat.PlainText)
+        self.prompt = ElidedLabel()
         self.prompt.setAccessibleName("Prompt")
         self.verdict = QLabel(wordWrap=True)
         self.verdict.setFont(theme.figure_font(110, QFont.Weight.DemiBold))
@@ -118,7 +118,7 @@ class CompareView(QWidget):
         panes = QHBoxLayout()
         panes.setSpacing(0)
         rule = QFrame(frameShape=QFrame.Shape.VLine, frameShadow=QFrame.Shadow.Plain)
-        tint(rule, theme.current().line)
+        theme.tint(rule, theme.current().line)
         panes.addWidget(self.panes["baseline"], 1)
         panes.addWidget(rule)
         panes.addWidget(self.panes["dflash"], 1)
@@ -148,8 +148,7 @@ class CompareView(QWidget):
         """Shows a new run."""
         self._clock.stop()
         self._comparison, self._running = comparison, None
-        first_line = " ".join(clean_text(comparison.prompt[:400]).split())
-        self.prompt.setText(self.fontMetrics().elidedText(first_line, Qt.TextElideMode.ElideRight, 900))
+        self.prompt.setText(" ".join(clean_text(comparison.prompt[:400]).split()))
         for pane in self.panes.values():
             pane.restart()
         self._show_figures()
@@ -237,7 +236,7 @@ class CompareView(QWidget):
         faster = identical and comparison is not None and (comparison.speedup or 0) > 1
         colours = theme.current()
         failed = over and not identical
-        tint(self.verdict, colours.accent if faster else colours.warning if failed else colours.text)
+        theme.tint(self.verdict, colours.accent if faster else colours.warning if failed else colours.text)
 
     def _details(self) -> str:
         comparison = self._comparison
@@ -258,7 +257,7 @@ class CompareView(QWidget):
             pane.restyle(text_size)
         self.replay_button.setIcon(theme.icon("replay"))
         self.copy_button.setIcon(theme.icon("copy"))
-        tint(self.details, theme.current().quiet)
+        theme.tint(self.details, theme.current().quiet)
         self._show_figures()
 
     def _button(self, text: str, icon: str, signal) -> QPushButton:

@@ -20,7 +20,6 @@ from PySide6.QtWidgets import (
 from app.core.sanitize import break_long_runs, clean_text
 from app.services.settings import MODE_NAMES, ChatMode
 from app.ui import theme
-from app.ui.message import tint
 
 MAX_LINES = 8
 INLINE_PASTE = 20_000  # characters; a longer paste is kept beside the editor, never laid out
@@ -120,6 +119,29 @@ class PasteChip(QFrame):
         painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
 
 
+class ModeButton(QToolButton):
+    """One segment of the switch: a soft fill marks the chosen one in every palette."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        colours, painter = theme.current(), QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        box = self.rect().adjusted(1, 1, -1, -1)
+        if self.isChecked() or self.underMouse():
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(colours.line if self.isChecked() else colours.card)
+            painter.drawRoundedRect(box, 6, 6)
+        if self.hasFocus():
+            painter.setPen(self.palette().highlight().color())
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(box, 6, 6)
+        painter.setPen(colours.text if self.isChecked() else colours.quiet)
+        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
+
+    def sizeHint(self) -> QSize:
+        metrics = self.fontMetrics()
+        return QSize(metrics.horizontalAdvance(self.text()) + 2 * theme.M, metrics.height() + theme.S + 2)
+
+
 class ModeSwitch(QWidget):
     """DFlash, Plain or Side by side. ``chosen(mode)`` fires on the user's choice only."""
 
@@ -133,7 +155,7 @@ class ModeSwitch(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         for mode, name in MODE_NAMES.items():
-            button = QToolButton(text=name, checkable=True)
+            button = ModeButton(text=name, checkable=True)
             button.setAccessibleName(f"Mode: {name}")
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.clicked.connect(lambda _checked=False, mode=mode: self.chosen.emit(mode))
@@ -258,7 +280,7 @@ class Composer(QWidget):
         known = tokens is not None and context
         self.tokens.setText(f"{tokens:,} / {context:,} tokens" if known else "")
         near = bool(known and tokens is not None and context and tokens >= 0.9 * context)
-        tint(self.tokens, theme.current().warning if near else theme.current().quiet)
+        theme.tint(self.tokens, theme.current().warning if near else theme.current().quiet)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -7,7 +7,6 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.ui import theme
-from app.ui.message import tint
 
 EXAMPLES = (
     "Write a Python function that checks whether a string is a palindrome.",
@@ -44,4 +43,4 @@ class EmptyState(QWidget):
     def restyle(self) -> None:
         """Follows the palette."""
         self._title.setFont(theme.scaled_font(150, QFont.Weight.DemiBold))
-        tint(self._hint, theme.current().quiet)
+        theme.tint(self._hint, theme.current().quiet)

@@ -7,9 +7,7 @@ from PySide6.QtGui import QCloseEvent, QFont, QGuiApplication
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
-    QLabel,
     QMainWindow,
-    QSizePolicy,
     QSplitter,
     QStackedWidget,
     QVBoxLayout,
@@ -28,6 +26,7 @@ from app.ui.banner import Banner
 from app.ui.compare_view import CompareView
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
+from app.ui.labels import ElidedLabel
 from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.sidebar import Sidebar
@@ -64,10 +63,8 @@ class MainWindow(QMainWindow):
     def _build(self) -> None:
         size = self.services.settings.current.text_size
         self.sidebar = Sidebar(self.actions_by_id["new_chat"], self.actions_by_id["settings"])
-        self.title, self.models = QLabel(), ModelPicker()
+        self.title, self.models = ElidedLabel(), ModelPicker()
         self.title.setFont(theme.scaled_font(110, QFont.Weight.DemiBold))
-        self.title.setTextFormat(Qt.TextFormat.PlainText)
-        self.title.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.empty, self.transcript, self.compare = EmptyState(), Transcript(size), CompareView(size)
         self.stack = QStackedWidget()
         for page in (self.empty, self.transcript, self.compare):

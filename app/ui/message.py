@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QMargins, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QFont, QGuiApplication, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QFont, QGuiApplication, QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.core.blocks import Block, BlockSplitter
@@ -19,13 +19,6 @@ NOTES: dict[State, str] = {
     "interrupted": "Interrupted: Slipstream ended before the answer did",
     "failed": "Failed before the end",
 }
-
-
-def tint(label: QWidget, colour: QColor) -> None:
-    """Gives a label a text colour without a style sheet, so that everything else follows the palette."""
-    palette = label.palette()
-    palette.setColor(QPalette.ColorRole.WindowText, colour)
-    label.setPalette(palette)
 
 
 class AnswerBody(QWidget):
@@ -136,7 +129,7 @@ class UserMessage(QWidget):
     def restyle(self, text_size: int) -> None:
         """Follows the palette and the text size."""
         self._label.setFont(theme.scaled_font(text_size * 85 // 100, QFont.Weight.DemiBold))
-        tint(self._label, theme.current().quiet)
+        theme.tint(self._label, theme.current().quiet)
         self._text.set_text_size(text_size)
         self.update()
 
@@ -223,9 +216,9 @@ class AnswerMessage(QWidget):
         self.body.restyle(text_size)
         for label in (self._line, self._note, self._waiting):
             label.setFont(theme.figure_font(text_size * 85 // 100))
-        tint(self._line, colours.quiet)
-        tint(self._waiting, colours.quiet)
-        tint(self._note, colours.warning)
+        theme.tint(self._line, colours.quiet)
+        theme.tint(self._waiting, colours.quiet)
+        theme.tint(self._note, colours.warning)
         self._copy.setIcon(theme.icon("copy", colours.quiet))
         self._retry.setIcon(theme.icon("retry", colours.quiet))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QMessageBox, QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QSizePolicy, QToolButton, QWidget
 
 from app.core.meter import CHOSE_PLAIN, MeterSnapshot
 from app.ui import theme
-from app.ui.message import tint
+from app.ui.labels import Figure
 
 MODE_WORDS = {"dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup", "auto": "Auto"}
 PHASE_WORDS = {"idle": "Ready", "loading": "Loading", "prefill": "Reading the prompt", "stopped": "Stopped"}
@@ -65,23 +65,6 @@ class Ribbon(QWidget):
             right = left - self.GROUP_GAP
 
 
-class Figure(QLabel):
-    """A number whose width never changes: it is measured once, for the widest text it can hold."""
-
-    def __init__(self, name: str, widest: str, parent: QWidget | None = None):
-        super().__init__(parent)
-        self._widest = widest
-        self.setAccessibleName(name)
-        self.setToolTip(name)
-        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.set_weight(QFont.Weight.Normal)
-
-    def set_weight(self, weight: QFont.Weight) -> None:
-        """Measures again, for a changed font."""
-        self.setFont(theme.figure_font(100, weight))
-        self.setFixedWidth(self.fontMetrics().horizontalAdvance(self._widest) + theme.XS)
-
-
 def figures_of(snapshot: MeterSnapshot) -> dict[str, str]:
     """The texts on show; a dash where a number is not known yet."""
     acceptance = snapshot.acceptance_rate
@@ -123,12 +106,15 @@ class MeterStrip(QWidget):
             "acceptance": Figure("Accepted of the proposed tokens", "100 % accepted"),
             "first": Figure("Time to the first token", "first 888.88 s"),
         }
-        self.status = QLabel()
-        self.status.setAccessibleName("Mode and state")
+        self.status = Figure("Mode and state", "Reading the prompt")
+        self.status.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.reason = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.reason.setText("Why?")
         self.reason.setAccessibleName("Why speculation is off")
         self.reason.clicked.connect(self.show_reason)
+        keep = self.reason.sizePolicy()
+        keep.setRetainSizeWhenHidden(True)  # so that nothing moves when it comes and goes
+        self.reason.setSizePolicy(keep)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.XS, theme.M, theme.XS)
         layout.setSpacing(theme.M)
@@ -147,7 +133,11 @@ class MeterStrip(QWidget):
         for key, text in figures_of(snapshot).items():
             if self.figures[key].text() != text:
                 self.figures[key].setText(text)
-        self.status.setText(status_of(snapshot))
+        words = status_of(snapshot)
+        self.status.setText(
+            self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width())
+        )
+        self.status.setToolTip(words)
         self.reason.setVisible(snapshot.off_reason is not None)
         self.reason.setToolTip(snapshot.off_reason or "")
         self._colour()
@@ -171,8 +161,8 @@ class MeterStrip(QWidget):
         # The accent is kept for speculation that pays: tokens committed beyond the one a plain step gives.
         pays = snapshot.mode in ("dflash", "lookup") and (snapshot.tokens_per_cycle or 0) > 1
         for key in ("rate", "tokens", "acceptance"):
-            tint(self.figures[key], colours.accent if pays else colours.quiet)
-        tint(self.figures["first"], colours.quiet)
+            theme.tint(self.figures[key], colours.accent if pays else colours.quiet)
+        theme.tint(self.figures["first"], colours.quiet)
         fell_back = snapshot.off_reason not in (None, CHOSE_PLAIN)
-        tint(self.status, colours.warning if fell_back else colours.text)
+        theme.tint(self.status, colours.warning if fell_back else colours.text)
         self.reason.setIcon(theme.icon("warning", colours.warning if fell_back else colours.quiet))

@@ -7,7 +7,6 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QWid
 
 from app.services.engine_client import EngineState
 from app.ui import theme
-from app.ui.message import tint
 from engine import LoadProgress, PairInfo
 from engine.models import PairEntry
 
@@ -63,7 +62,7 @@ class ModelPicker(QWidget):
             self.progress.setRange(0, 0)
         self.state.setText(state.value)
         warn = state in (EngineState.LOST, EngineState.NO_MODEL)
-        tint(self.state, theme.current().warning if warn else theme.current().quiet)
+        theme.tint(self.state, theme.current().warning if warn else theme.current().quiet)
         tip = ""
         if info is not None:
             length = info.block_length

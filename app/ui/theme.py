@@ -9,7 +9,7 @@ from importlib.resources import files
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 XS, S, M, L, XL = 4, 8, 12, 16, 24
 COLUMN_CHARACTERS = 76
@@ -58,6 +58,14 @@ def blend(under: QColor, over: QColor, share: float) -> QColor:
     """``share`` of ``over`` on ``under``, each channel on its own."""
     pairs = zip(under.getRgb()[:3], over.getRgb()[:3], strict=True)
     return QColor(*(round(a + (b - a) * share) for a, b in pairs))
+
+
+def tint(label: QWidget, colour: QColor) -> None:
+    """Gives a label a text colour without a style sheet, so that everything else follows the palette."""
+    palette = label.palette()
+    for role in (QPalette.ColorRole.WindowText, QPalette.ColorRole.Text):  # which one counts depends on what is behind
+        palette.setColor(role, colour)
+    label.setPalette(palette)
 
 
 def scaled_font(percent: int = 100, weight: QFont.Weight | None = None) -> QFont:

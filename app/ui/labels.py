@@ -1,0 +1,43 @@
+"""Small text widgets: a label that shortens what does not fit, and a number whose width never changes."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QFont, QPainter, QPaintEvent
+from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+
+from app.ui import theme
+
+
+class ElidedLabel(QLabel):
+    """One line of plain text that ends in an ellipsis where it does not fit; the whole is in its tool tip."""
+
+    def __init__(self, text: str = "", parent: QWidget | None = None):
+        super().__init__(text, parent)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        self.setToolTip(text)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(0, super().minimumSizeHint().height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setPen(self.palette().color(self.foregroundRole()))
+        shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+        painter.drawText(self.rect(), int(self.alignment()), shown)
+
+
+class Figure(QLabel):
+    """A number whose width never changes: it is measured once, for the widest text it can hold."""
+
+    def __init__(self, name: str, widest: str, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.setAccessibleName(name)
+        self.setToolTip(name)
+        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        self.setFont(theme.figure_font(100, QFont.Weight.Normal))
+        self.setFixedWidth(self.fontMetrics().horizontalAdvance(widest) + theme.XS)

@@ -1,0 +1,115 @@
+"""Window tests: real widgets without a screen, a scripted engine behind the real worker, and nothing left running."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+import pytest
+import shiboken6
+from PySide6.QtCore import QCoreApplication, QEvent, QThread, QTimer
+
+from app.services.engine_client import EngineClient, EngineState
+from app.services.wiring import Services
+from app.ui.main_window import MainWindow
+from tests.scripted import Script, ScriptedLoader
+
+
+def delete_later(thing) -> None:
+    """Deletes a Qt object now, as its event loop would."""
+    thing.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_running(qapp) -> Iterator[None]:
+    """Fails a test that leaves a thread running or a timer ticking."""
+    yield
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    gc.collect()
+    alive = [thing for thing in gc.get_objects() if type(thing) in (QThread, QTimer) and shiboken6.isValid(thing)]
+    threads = [thing.objectName() for thing in alive if isinstance(thing, QThread) and thing.isRunning()]
+    timers = [repr(thing.parent()) for thing in alive if isinstance(thing, QTimer) and thing.isActive()]
+    assert not threads, f"threads still run: {threads}"
+    assert not timers, f"timers still tick: {timers}"
+
+
+@pytest.fixture
+def loader() -> ScriptedLoader:
+    """The scripted engine's loader; set ``loader.script`` fields before or between loads."""
+    return ScriptedLoader(Script())
+
+
+@pytest.fixture
+def client(qtbot, loader) -> Iterator[EngineClient]:
+    """An engine client over the scripted engine, nothing loaded yet."""
+    client = EngineClient(loader)
+    yield client
+    assert client.shutdown(5.0)
+    delete_later(client)
+
+
+@pytest.fixture
+def make_services(qtbot, tmp_path, loader) -> Iterator[Callable[[], Services]]:
+    """Makes services over ``tmp_path``, one after the other, as restarts would; the last is shut down at the end."""
+    made: list[Services] = []
+
+    def make(folder: Path = tmp_path) -> Services:
+        made.append(Services(folder, loader))
+        return made[-1]
+
+    yield make
+    for services in made:
+        if shiboken6.isValid(services):
+            assert services.shutdown(5.0)
+            delete_later(services)
+
+
+@pytest.fixture
+def services(make_services) -> Services:
+    """Services with an empty chat file and no model loaded."""
+    return make_services()
+
+
+@pytest.fixture
+def make_window(qtbot) -> Iterator[Callable[[Services], MainWindow]]:
+    """Shows a main window over services."""
+    made: list[MainWindow] = []
+
+    def make(services: Services) -> MainWindow:
+        window = MainWindow(services)
+        made.append(window)
+        window.show()
+        qtbot.waitExposed(window)
+        return window
+
+    yield make
+    for window in made:
+        if shiboken6.isValid(window):
+            window.compare.stop_replay()
+            window.hide()
+            delete_later(window)
+
+
+@pytest.fixture
+def window(make_window, services, qtbot) -> MainWindow:
+    """A window with the scripted pair loaded and ready."""
+    window = make_window(services)
+    load(qtbot, services.client)
+    return window
+
+
+def load(qtbot, client: EngineClient) -> None:
+    """Loads the scripted pair and waits."""
+    client.load("scripted")
+    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=5_000)
+
+
+def wait_ready(qtbot, client: EngineClient, timeout: int = 10_000) -> None:
+    """Waits until the engine takes requests again."""
+    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=timeout)

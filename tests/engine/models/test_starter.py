@@ -57,7 +57,7 @@ def unplug(tmp_path: Path) -> None:
 def set_up_elsewhere(package: PackageFile, before: str = "show = None") -> subprocess.Popen[str]:
     code = RUN.format(before=before)
     command = [sys.executable, "-c", code, json.dumps(dataclasses.asdict(package))]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
 def files(home: Path) -> list[str]:
@@ -175,6 +175,14 @@ def test_leftovers_of_a_killed_set_up_are_swept(home: Path, package: PackageFile
     assert starter.starter_state() == "incomplete"
     ensure_starter(package=package)
     assert files(home) == SET_UP
+
+
+def test_ctrl_c_leaves_only_the_complete_download(home: Path, package: PackageFile) -> None:
+    interrupt = "import os\ndef show(step):\n  if step.fraction and 'Prep' in step.stage: os.kill(os.getpid(), 2)"
+    with set_up_elsewhere(package, interrupt) as process:
+        process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert files(home) == ["download", f"download/{package.wheel}", "setup.lock"]
 
 
 def test_of_two_set_ups_at_once_the_second_waits_and_finds_it_ready(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.store import schema
 from app.store.errors import StoreError, is_damage, primary_code
-from app.store.search import prepare_index
+from app.store.search import has_fts5, index_is_prepared, prepare_index
 
 # How long a call waits for another process's write. Writes take milliseconds; this is for a machine under load.
 BUSY_S = 5.0
@@ -55,7 +55,8 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection, bool]:
         (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":
             raise _damaged(result)
-        indexed = _bring_up_to_date(db, path)
+        _bring_up_to_date(db, path)
+        indexed = has_fts5(db)
     except BaseException:
         db.close()
         raise
@@ -87,10 +88,12 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
             time.sleep(0.01)
 
 
-def _bring_up_to_date(db: sqlite3.Connection, path: Path) -> bool:
+def _bring_up_to_date(db: sqlite3.Connection, path: Path) -> None:
     version, newest = _version(db), len(schema.MIGRATIONS)
     if version > newest:
         raise StoreError(f"The chats in {path} were written by a newer Slipstream: update this one.")
+    if version == newest and index_is_prepared(db):
+        return  # nothing is written, so that chats can be read while the disk is full
     if 0 < version < newest:
         _back_up(db, path, version)
     with transaction(db):
@@ -98,7 +101,8 @@ def _bring_up_to_date(db: sqlite3.Connection, path: Path) -> bool:
         for step in range(_version(db), newest):
             schema.MIGRATIONS[step](db)
         db.execute(f"PRAGMA user_version = {newest}")
-        return prepare_index(db)
+        if not index_is_prepared(db):
+            prepare_index(db)
 
 
 def _version(db: sqlite3.Connection) -> int:

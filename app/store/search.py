@@ -28,24 +28,31 @@ _TRIGGERS = {
 _TRIGRAM = 3
 
 
-def prepare_index(db: sqlite3.Connection) -> bool:
-    """Makes or completes the index inside the open transaction; returns whether there is one.
+def has_fts5(db: sqlite3.Connection) -> bool:
+    """Whether this SQLite can keep the index."""
+    return any(row[0] == "fts5" for row in db.execute("SELECT name FROM pragma_module_list"))
+
+
+def index_is_prepared(db: sqlite3.Connection) -> bool:
+    """Whether ``prepare_index`` has nothing to do."""
+    return _triggers(db) == (set(_TRIGGERS) if has_fts5(db) else set())
+
+
+def prepare_index(db: sqlite3.Connection) -> None:
+    """Makes or completes the index inside the open transaction.
 
     Without FTS5 the triggers are dropped, since every write would fail on them; a later run with FTS5 builds the index
     anew.
     """
-    if not _has_fts5(db):
+    if not has_fts5(db):
         for name in _TRIGGERS:
             db.execute(f"DROP TRIGGER IF EXISTS {name}")
-        return False
-    found = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")}
-    if not found.issuperset(_TRIGGERS):
-        for statement in _INDEX:
-            db.execute(statement)
-        for name, action in _TRIGGERS.items():
-            db.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {action}")
-        db.execute("INSERT INTO message_index(message_index) VALUES ('rebuild')")
-    return True
+        return
+    for statement in _INDEX:
+        db.execute(statement)
+    for name, action in _TRIGGERS.items():
+        db.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {action}")
+    db.execute("INSERT INTO message_index(message_index) VALUES ('rebuild')")
 
 
 def matching_messages(words: list[str], indexed: bool) -> tuple[str, list[str]]:
@@ -76,5 +83,5 @@ def excerpt(content: str, words: list[str], width: int = 80) -> str:
     return ("…" if start else "") + " ".join(piece.split()) + ("…" if start + width < len(content) else "")
 
 
-def _has_fts5(db: sqlite3.Connection) -> bool:
-    return any(row[0] == "fts5" for row in db.execute("SELECT name FROM pragma_module_list"))
+def _triggers(db: sqlite3.Connection) -> set[str]:
+    return {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")}

@@ -109,6 +109,16 @@ def test_a_full_disk_is_one_clear_line_and_what_was_kept_stays(store: ChatStore)
     assert len(store.messages(chat.id)[0].content) == 100_000
 
 
+def test_opening_an_up_to_date_file_writes_nothing_so_that_a_full_disk_does_not_hide_the_chats(path: Path):
+    write_chats(path, 1)
+    before = path.read_bytes()
+    store = ChatStore(path)
+    assert path.with_name("chats.db-wal").stat().st_size == 0
+    assert [chat.title for chat in store.chats()] == ["kept"]
+    store.close()
+    assert path.read_bytes() == before
+
+
 def test_a_disk_that_refuses_a_write_is_one_clear_line_and_the_store_goes_on(path: Path):
     script = """
 import resource, sys

@@ -12,13 +12,19 @@ from hypothesis import strategies as st
 from app.store import ChatStore
 from app.store import connection as connection_module
 from app.store import search as search_module
+from app.store.search import has_fts5
+
+
+def pretend_no_fts5(patch: pytest.MonkeyPatch) -> None:
+    for module in (search_module, connection_module):
+        patch.setattr(module, "has_fts5", lambda db: False)
 
 
 @pytest.fixture(params=["index", "no index"])
 def either(request: pytest.FixtureRequest, path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ChatStore]:
     """A store with FTS5, and one as where SQLite was built without it."""
     if request.param == "no index":
-        monkeypatch.setattr(search_module, "_has_fts5", lambda db: False)
+        pretend_no_fts5(monkeypatch)
     store = ChatStore(path)
     assert store._indexed == (request.param == "index")
     yield store
@@ -138,7 +144,7 @@ def test_messages_written_without_the_index_are_found_once_it_is_back(path: Path
     store.add_message(chat.id, "user", "rain before", "sent")
     store.close()
     with monkeypatch.context() as patch:
-        patch.setattr(search_module, "_has_fts5", lambda db: False)
+        pretend_no_fts5(patch)
         without = ChatStore(path)
         without.add_message(chat.id, "user", "snow meanwhile", "sent")
         assert titles(without, "snow") == ["a"]
@@ -159,6 +165,5 @@ def test_words_far_into_a_very_long_message_are_not_indexed_and_the_index_stays_
     check_index(store)
 
 
-def test_this_sqlite_has_the_index(store: ChatStore):
-    assert search_module._has_fts5(store._db)
-    assert connection_module.prepare_index is search_module.prepare_index
+def test_this_sqlite_keeps_the_index(store: ChatStore):
+    assert has_fts5(store._db)

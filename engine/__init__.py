@@ -1,0 +1,81 @@
+"""Slipstream's engine: DFlash speculative decoding on MLX, usable alone.
+
+    engine = load("starter")
+    for event in engine.generate(GenerationRequest.of("Hello")):
+        ...
+
+Importing this package does not import MLX; ``load`` does. All calls on an ``Engine`` must come from the thread that
+loaded it, because MLX streams belong to their thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from engine.errors import Cancelled, ContextOverflow, ModelError, RequestError, SetupError, SlipstreamError
+from engine.events import (
+    Cycle,
+    Event,
+    Fallback,
+    Finished,
+    FinishReason,
+    LoadProgress,
+    Mode,
+    PrefillProgress,
+    Started,
+    Statistics,
+    TextDelta,
+)
+from engine.info import PairInfo
+from engine.request import GenerationRequest, Message
+from engine.verdict import Verdict, compare_tokens
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cancelled",
+    "ContextOverflow",
+    "Cycle",
+    "Engine",
+    "Event",
+    "Fallback",
+    "FinishReason",
+    "Finished",
+    "GenerationRequest",
+    "LoadProgress",
+    "Message",
+    "Mode",
+    "ModelError",
+    "PairInfo",
+    "PrefillProgress",
+    "RequestError",
+    "SetupError",
+    "SlipstreamError",
+    "Started",
+    "Statistics",
+    "TextDelta",
+    "Verdict",
+    "compare_tokens",
+    "load",
+]
+
+
+def load(
+    pair: str,
+    progress: Callable[[LoadProgress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Engine:
+    """Loads a pair and returns the engine that owns it.
+
+    ``pair`` is a catalog id ("starter") or ``TARGET[+DRAFT]``, each a local directory or a hub id already on this machine.
+    The starter pair is set up first if it is not there yet. ``progress`` is called on this thread. Raises ``ModelError``,
+    ``SetupError``, or ``Cancelled`` when ``cancel`` was set.
+    """
+    from engine.loading import load as load_pair
+
+    return load_pair(pair, progress=progress, cancel=cancel)

@@ -1,0 +1,117 @@
+"""One answer as it grows: text, events and the statistics of its steps."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from engine.decoding.steps import Step
+from engine.events import Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta
+from engine.text.detokenize import make_detokenizer
+from engine.text.stop import StopStrings
+
+
+class Answer:
+    """Turns steps into events. ``start`` is a ``time.perf_counter`` reading."""
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        stop_ids: frozenset[int],
+        stops: tuple[str, ...],
+        prompt_tokens: int,
+        start: float,
+        fallback: str | None,
+    ):
+        self._stop_ids, self._prompt_tokens, self._start, self._fallback = stop_ids, prompt_tokens, start, fallback
+        self._detokenizer, self._stops = make_detokenizer(tokenizer, stop_ids), StopStrings(stops)
+        self._text: list[str] = []
+        self._tokens: list[int] = []
+        self._first_at = self._last_at = 0.0
+        self._cycles = self._proposed = self._accepted = 0
+        self._draft_times: list[float] = []
+        self._verify_times: list[float] = []
+
+    def now(self) -> float:
+        """Seconds since the request was taken."""
+        return time.perf_counter() - self._start
+
+    def begin_decoding(self) -> None:
+        """Marks the arrival of the first token."""
+        self._first_at = self._last_at = self.now()
+
+    @property
+    def ended_by_string(self) -> bool:
+        """A stop string was found."""
+        return self._stops.matched is not None
+
+    def take(self, step: Step, first: bool) -> Iterator[Event]:
+        """Adds one step's tokens; ``first`` is the token that prefill produced, which is no cycle."""
+        self._last_at = self.now()
+        kept, text = self._add(step.tokens)
+        if not first:
+            accepted = min(step.accepted, len(kept))
+            self._cycles += 1
+            self._proposed += step.proposed
+            self._accepted += accepted
+            if step.draft_s is not None:
+                self._draft_times.append(step.draft_s)
+            if step.verify_s is not None:
+                self._verify_times.append(step.verify_s)
+            yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at)
+        yield TextDelta(text, kept, self._last_at)
+
+    def reason(self, cancelled: bool, max_tokens: int) -> FinishReason:
+        """Why the answer is over."""
+        if self.ended_by_string or (self._tokens and self._tokens[-1] in self._stop_ids):
+            return "stop"
+        return "length" if len(self._tokens) >= max_tokens or not cancelled else "cancelled"
+
+    def flush(self) -> Iterator[Event]:
+        """The text still held back for an incomplete character or a stop string that never came."""
+        if not self.ended_by_string:
+            text = self._stops.push(self._detokenizer.flush()) + self._stops.flush()
+            if text:
+                self._text.append(text)
+                yield TextDelta(text, (), self._last_at)
+
+    def finish(self, reason: FinishReason, mode: Mode) -> Finished:
+        """The last event; call after ``flush``."""
+        decode_s = self._last_at - self._first_at
+        return Finished(reason, "".join(self._text), tuple(self._tokens), self._statistics(mode, decode_s))
+
+    def _add(self, tokens: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+        kept, parts = [], []
+        for token in tokens:
+            kept.append(token)
+            parts.append(self._stops.push(self._detokenizer.push(token)))
+            if self.ended_by_string:
+                break
+        self._tokens += kept
+        self._text += parts
+        return tuple(kept), "".join(parts)
+
+    def _statistics(self, mode: Mode, decode_s: float) -> Statistics:
+        plain = mode == "baseline"
+        draft, verify = _median(self._draft_times), _median(self._verify_times)
+        return Statistics(
+            mode=mode,
+            prompt_tokens=self._prompt_tokens,
+            cached_tokens=0,
+            completion_tokens=len(self._tokens),
+            ttft_s=self._first_at,
+            decode_s=decode_s,
+            cycles=self._cycles,
+            proposed=self._proposed,
+            accepted=self._accepted,
+            draft_s=0.0 if plain else draft * self._cycles,
+            verify_s=decode_s if plain else verify * self._cycles,
+            parked_cycles=0,
+            fallback=self._fallback,
+        )
+
+
+def _median(values: list[float]) -> float:
+    return statistics.median(values) if values else 0.0

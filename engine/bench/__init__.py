@@ -1,0 +1,1 @@
+"""Benchmarks of a pair: both modes on the same prompts, in one run."""

@@ -1,0 +1,46 @@
+"""The machine and versions a measurement belongs to."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from engine.info import PairInfo
+
+
+def environment(pair: PairInfo) -> dict[str, Any]:
+    """What a reader needs to repeat or to distrust the numbers."""
+    versions = {name: importlib.metadata.version(name) for name in ("mlx", "mlx-lm")}
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "versions": versions,
+        "openblas_coretype": os.environ.get("OPENBLAS_CORETYPE"),
+        "pair": pair.id,
+        "name": pair.name,
+        "family": pair.family,
+        "device": pair.device,
+        "dtype": pair.dtype,
+        "draft": pair.draft_name,
+        "block_length": pair.block_length,
+        "weights_bytes": pair.weights_bytes,
+    }
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

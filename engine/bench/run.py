@@ -1,0 +1,120 @@
+"""Runs both modes on the same prompts, one after the other in one process, and compares them."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from engine.bench.environment import environment
+from engine.bench.suite import Prompt
+from engine.engine import Engine
+from engine.errors import RequestError
+from engine.events import Finished, Mode
+from engine.report import answer_record
+from engine.request import GenerationRequest
+from engine.verdict import compare_tokens
+
+Progress = Callable[[int, int, dict[str, Any]], None]
+WARM_UP_TOKENS = 16
+
+
+def run_suite(
+    engine: Engine,
+    prompts: Sequence[Prompt],
+    max_tokens: int,
+    repeat: int = 1,
+    progress: Progress | None = None,
+    cancel: threading.Event | None = None,
+) -> dict[str, Any]:
+    """{"environment", "runs", "summary"} over ``prompts``. Cancelled: the runs finished by then.
+
+    With ``repeat`` above 1 the modes alternate and each mode's median run by decoding rate is kept.
+    """
+    if engine.info.draft_name is None:
+        raise RequestError(f"{engine.info.name} has no draft to compare with: give a pair TARGET+DRAFT.")
+    cancel = cancel or threading.Event()
+    runs: list[dict[str, Any]] = []
+    for mode in ("baseline", "dflash"):
+        _answer(engine, prompts[0], mode, WARM_UP_TOKENS, cancel)
+    for number, prompt in enumerate(prompts):
+        run = run_prompt(engine, prompt, max_tokens, repeat, cancel)
+        if cancel.is_set():
+            break
+        runs.append(run)
+        if progress is not None:
+            progress(number + 1, len(prompts), run)
+    return {"environment": environment(engine.info), "runs": runs, "summary": summary(runs)}
+
+
+def run_prompt(engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, cancel: threading.Event) -> dict[str, Any]:
+    """One prompt in both modes, with the speed-up and the identity verdict."""
+    answers: dict[Mode, list[Finished]] = {"baseline": [], "dflash": []}
+    for _ in range(repeat):
+        for mode, collected in answers.items():
+            collected.append(_answer(engine, prompt, mode, max_tokens, cancel))
+    baseline, dflash = (_median_run(answers[mode]) for mode in ("baseline", "dflash"))
+    verdict = compare_tokens(baseline.token_ids, dflash.token_ids)
+    limit = limit_tok_s(dflash)
+    return {
+        "id": prompt.id,
+        "completion_tokens": dflash.statistics.completion_tokens,
+        "baseline": answer_record(baseline, with_text=False),
+        "dflash": answer_record(dflash, with_text=False),
+        "speedup": _ratio(dflash.statistics.decode_tok_s, baseline.statistics.decode_tok_s),
+        "identical": verdict.identical,
+        "first_divergence": None
+        if verdict.first_difference is None
+        else {
+            "index": verdict.first_difference,
+            "margin": engine.top2_margin(engine.encode(prompt.messages) + list(baseline.token_ids[: verdict.first_difference])),
+        },
+        "limit_tok_s": limit,
+        "efficiency": None if limit is None else dflash.statistics.decode_tok_s / limit,
+    }
+
+
+def limit_tok_s(dflash: Finished) -> float | None:
+    """The rate if a cycle were nothing but its draft and verify pass; None for an answer without a timed cycle."""
+    numbers = dflash.statistics
+    busy = numbers.draft_s + numbers.verify_s
+    return (numbers.completion_tokens - 1) / busy if busy > 0 and numbers.cycles else None
+
+
+def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Medians over the runs; None where no run has the figure."""
+
+    def median(values: Iterator[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return statistics.median(known) if known else None
+
+    result: dict[str, Any] = {
+        name: median(run[name] for run in runs)
+        for name in ("completion_tokens", "speedup", "limit_tok_s", "efficiency")
+    }
+    for mode in ("baseline", "dflash"):
+        result[f"{mode}_tok_s"] = median(run[mode]["decode_tok_s"] for run in runs)
+        result[f"{mode}_ttft_s"] = median(run[mode]["ttft_s"] for run in runs)
+    result["tokens_per_cycle"] = median(run["dflash"]["tokens_per_cycle"] for run in runs)
+    result["acceptance_rate"] = median(run["dflash"]["acceptance_rate"] for run in runs)
+    result["slowest_speedup"] = min((run["speedup"] for run in runs if run["speedup"] is not None), default=None)
+    result["runs"] = len(runs)
+    result["identical_runs"] = sum(run["identical"] for run in runs)
+    return result
+
+
+def _answer(engine: Engine, prompt: Prompt, mode: Mode, max_tokens: int, cancel: threading.Event) -> Finished:
+    request = GenerationRequest(prompt.messages, mode=mode, max_tokens=max_tokens)
+    for event in engine.generate(request, cancel):
+        if isinstance(event, Finished):
+            return event
+    raise AssertionError("the engine ended without Finished")
+
+
+def _median_run(answers: Sequence[Finished]) -> Finished:
+    return sorted(answers, key=lambda answer: answer.statistics.decode_tok_s)[len(answers) // 2]
+
+
+def _ratio(value: float, base: float) -> float | None:
+    return value / base if base > 0 and value > 0 else None

@@ -1,0 +1,254 @@
+"""The command line: one verb a capability, thin. Exit codes: 0 done, 1 the work failed, 2 the command was wrong."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from engine import Fallback, Finished, GenerationRequest, RequestError, SlipstreamError, TextDelta, __version__, load
+from engine.request import MODES
+
+DEMO_TOKENS = 96
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one verb and returns the exit code. Errors are one line on stderr; ``--debug`` shows where they came from."""
+    arguments = _parser().parse_args(argv)
+    try:
+        return arguments.run(arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; let the interpreter's last flush succeed
+        return 1
+    except Exception as error:
+        if arguments.debug:
+            raise
+        print(f"slipstream: {_one_line(error)}", file=sys.stderr)
+        return 2 if isinstance(error, RequestError) else 1
+
+
+def demo(pair: str = "starter", out: TextIO | None = None) -> int:
+    """The terminal comparison of both modes on three prompts, where there is no display."""
+    from engine.terminal import DEMO_PROMPTS, compare_prompts, summary_lines
+
+    out = out or sys.stdout
+    with _cancel_on_interrupt() as cancel:
+        engine = load(pair, progress=_progress_line(), cancel=cancel)
+        result = compare_prompts(engine, DEMO_PROMPTS, DEMO_TOKENS, out, cancel)
+    print(*summary_lines(result), sep="\n", file=out)
+    return 0 if len(result["runs"]) == len(DEMO_PROMPTS) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", help="show a traceback when something fails")
+    parser = argparse.ArgumentParser(
+        prog="slipstream",
+        description="Chat with local models, decoded speculatively. Without a verb: the window.",
+    )
+    parser.add_argument("--version", action="version", version=f"slipstream {__version__}")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    pair_help = "catalog id (starter) or TARGET_PATH[+DRAFT_PATH], each a folder or a hub id"
+
+    generate = verbs.add_parser("generate", parents=[common], help="answer one prompt")
+    generate.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
+    generate.add_argument("--prompt", required=True, metavar="TEXT", help="the prompt; - reads it from standard input")
+    generate.add_argument("--mode", choices=MODES, default="auto")
+    generate.add_argument("--max-tokens", type=int, default=512, metavar="N")
+    generate.add_argument("--temperature", type=float, default=0.0, metavar="T")
+    generate.add_argument("--seed", type=int, default=0, metavar="S")
+    generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+    generate.set_defaults(run=_generate)
+
+    bench = verbs.add_parser("bench", parents=[common], help="both modes on a suite of prompts")
+    bench.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
+    bench.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="default: the built-in suite")
+    bench.add_argument("--max-tokens", type=_positive, default=256, metavar="N")
+    bench.add_argument("--repeat", type=_positive, default=1, metavar="R")
+    bench.add_argument("--json", type=Path, required=True, metavar="OUT")
+    bench.set_defaults(run=_bench)
+
+    selftest = verbs.add_parser("selftest", parents=[common], help="check this installation on the starter pair")
+    selftest.add_argument("--json", type=Path, metavar="OUT")
+    selftest.set_defaults(run=_selftest)
+
+    models = verbs.add_parser("models", help="the models on this machine")
+    actions = models.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions.add_parser("list", parents=[common], help="list the pairs").set_defaults(run=_models_list)
+    add = actions.add_parser("add", parents=[common], help="set up a pair of the catalog")
+    add.add_argument("pair", metavar="PAIR")
+    add.set_defaults(run=_models_add)
+    verify = actions.add_parser("verify", parents=[common], help="check every file of the starter pair")
+    verify.set_defaults(run=_models_verify)
+    gguf = actions.add_parser("import-gguf", parents=[common], help="turn a llama GGUF into a model folder, exactly")
+    gguf.add_argument("file", type=Path, metavar="FILE.gguf")
+    gguf.add_argument("folder", type=Path, metavar="FOLDER")
+    gguf.set_defaults(run=_models_import)
+    return parser
+
+
+def _generate(arguments: argparse.Namespace) -> int:
+    text = sys.stdin.read() if arguments.prompt == "-" else arguments.prompt
+    request = GenerationRequest.of(
+        text,
+        mode=arguments.mode,
+        max_tokens=arguments.max_tokens,
+        temperature=arguments.temperature,
+        seed=arguments.seed,
+    )
+    finished: Finished | None = None
+    with _cancel_on_interrupt() as cancel:
+        engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
+        for event in engine.generate(request, cancel):
+            if isinstance(event, TextDelta) and not arguments.json:
+                print(event.text, end="", flush=True)
+            elif isinstance(event, Fallback) and not arguments.json:
+                print(f"slipstream: {event.reason}", file=sys.stderr)
+            elif isinstance(event, Finished):
+                finished = event
+    assert finished is not None
+    if arguments.json:
+        from engine.report import answer_record
+
+        print(json.dumps(answer_record(finished), ensure_ascii=False))
+    else:
+        print(flush=True)
+        print(_statistics_line(finished), file=sys.stderr)
+    return 1 if finished.reason == "cancelled" else 0
+
+
+def _bench(arguments: argparse.Namespace) -> int:
+    from engine.bench.suite import read_suite
+    from engine.terminal import compare_prompts, run_line, summary_lines
+
+    prompts = read_suite(arguments.prompts)
+    _check_writable(arguments.json)
+    with _cancel_on_interrupt() as cancel:
+        engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
+        if arguments.repeat == 1:
+            result = compare_prompts(engine, prompts, arguments.max_tokens, sys.stderr, cancel)
+        else:
+            from engine.bench.run import run_suite
+
+            result = run_suite(
+                engine, prompts, arguments.max_tokens, arguments.repeat, lambda _n, _of, run: print(run_line(run), file=sys.stderr), cancel
+            )
+    arguments.json.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    print(*summary_lines(result), sep="\n", file=sys.stderr)
+    return 0 if len(result["runs"]) == len(prompts) else 1
+
+
+def _selftest(arguments: argparse.Namespace) -> int:
+    from engine.selftest import run_selftest
+
+    if arguments.json:
+        _check_writable(arguments.json)
+    report = run_selftest()
+    for check in report["checks"]:
+        print(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']} ({check['seconds']:.1f} s)")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return 0 if report["ok"] else 1
+
+
+def _models_list(arguments: argparse.Namespace) -> int:
+    from engine.models import list_pairs
+
+    for entry in list_pairs():
+        print(f"{entry.id:<12} {entry.state:<11} {entry.size_bytes / 1e6:>8.0f} MB  {entry.name}: {entry.description}")
+    return 0
+
+
+def _models_add(arguments: argparse.Namespace) -> int:
+    from engine.models import ensure_starter
+
+    if arguments.pair != "starter":
+        raise RequestError(f"The catalog has no pair {arguments.pair!r} to set up: see 'slipstream models list'.")
+    with _cancel_on_interrupt() as cancel:
+        pair = ensure_starter(_progress_line(), cancel)
+    print(f"{pair.id} is ready in {pair.target}")
+    return 0
+
+
+def _models_verify(arguments: argparse.Namespace) -> int:
+    from engine.models import verify_starter
+
+    verify_starter()
+    print("starter: every file is as it was set up")
+    return 0
+
+
+def _models_import(arguments: argparse.Namespace) -> int:
+    from engine.models import import_gguf
+
+    import_gguf(arguments.file, arguments.folder)
+    print(f"{arguments.folder} is ready: slipstream generate --model {arguments.folder} --prompt ...")
+    return 0
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("give a whole number of at least 1")
+    return value
+
+
+def _check_writable(path: Path) -> None:
+    """Minutes of measuring must not end in a typing error in the path."""
+    try:
+        with path.open("a", encoding="utf-8"):
+            pass
+    except OSError as error:
+        raise RequestError(f"{path} cannot be written ({error.strerror}): give another file.") from error
+
+
+def _progress_line() -> Callable[[Any], None] | None:
+    """Shows loading steps where a person looks, nowhere else."""
+    if not sys.stderr.isatty():
+        return None
+    return lambda step: print(f"\r\033[K{step.stage}" if step.fraction != 1.0 else "\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _cancel_on_interrupt() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM ask the work to stop and keep what there is; a second one ends at once."""
+    cancel = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield cancel
+        return
+
+    def ask(signum: int, _frame: Any) -> None:
+        if cancel.is_set():
+            raise KeyboardInterrupt
+        cancel.set()
+
+    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield cancel
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _statistics_line(finished: Finished) -> str:
+    numbers = finished.statistics
+    parts = [f"{numbers.completion_tokens} tokens", f"{numbers.decode_tok_s:.1f} tokens/s", f"first after {numbers.ttft_s:.2f} s", numbers.mode]
+    if numbers.acceptance_rate is not None:
+        parts[2:2] = [f"{numbers.tokens_per_cycle:.2f} tokens/cycle", f"{numbers.acceptance_rate:.0%} accepted"]
+    return " · ".join(parts) + ("" if finished.reason == "stop" else f" · ended by {finished.reason}")
+
+
+def _one_line(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if isinstance(error, SlipstreamError) else f"{type(error).__name__}: {text} (run again with --debug and report this)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

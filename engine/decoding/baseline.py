@@ -1,0 +1,30 @@
+"""Plain decoding: one token a step, the next step launched before the token is handed out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mlx.core as mx
+
+from engine.decoding.steps import Decoding, Step
+
+
+def decode_baseline(state: Decoding) -> Iterator[Step]:
+    """Yields the first token, then one ``Step`` a token, until a stop token, the limit or cancel."""
+    token, position, produced = state.anchor, state.position, 0
+    while True:
+        upcoming = _launch(state, token, position) if produced + 1 < state.max_tokens else None
+        tokens, ended = state.cut([int(token.item())], produced)
+        produced += len(tokens)
+        state.committed += tokens
+        yield Step(tuple(tokens), 0, 0)
+        if ended or upcoming is None or state.cancel.is_set():
+            return
+        token, position = upcoming, position + 1
+
+
+def _launch(state: Decoding, token: mx.array, position: int) -> mx.array:
+    output = state.target.forward(token, state.cache)
+    chosen = state.sampler.pick(output.logits, position + 1)
+    mx.async_eval(chosen)
+    return chosen

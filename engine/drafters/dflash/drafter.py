@@ -1,0 +1,78 @@
+"""The DFlash draft as a drafter: one loaded model that borrows the target's embedding and head."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import mlx.core as mx
+
+from engine.drafters.dflash.context import ContextCache
+from engine.drafters.dflash.model import DFlashModel
+from engine.events import Mode
+
+
+class Vocabulary(Protocol):
+    """What is borrowed from the target."""
+
+    def embed(self, ids: mx.array) -> mx.array:
+        """Embeddings [L, H]."""
+
+    def head(self, hidden: mx.array) -> mx.array:
+        """Logits [L, V]."""
+
+    def partial_head(self, ids: mx.array) -> Callable[[mx.array], mx.array]:
+        """From [L, H] to the logits [L, K] of rows ``ids`` [K] only."""
+
+
+class DFlashDrafter:
+    """Shared by all requests; ``block_length`` counts the anchor and may be below the trained block."""
+
+    mode: Mode = "dflash"
+
+    def __init__(self, model: DFlashModel, vocabulary: Vocabulary, name: str, block_length: int):
+        self.model, self.name, self.block_length = model, name, block_length
+        self.taps = model.convention.taps
+        self._embed = vocabulary.embed
+        self._ids = model.target_ids()
+        self._head = vocabulary.head if self._ids is None else vocabulary.partial_head(self._ids)
+
+    def session(self) -> DFlashSession:
+        return DFlashSession(self)
+
+    def block(self, anchor: mx.array, masks: mx.array) -> mx.array:
+        """Embeddings [B, H] of the anchor [1] and the mask tokens [B-1] that stand for the proposals."""
+        return self._embed(mx.concatenate([anchor, masks]))
+
+    def choose(self, hidden: mx.array) -> mx.array:
+        """The likeliest token id [L] for each row [L, H]."""
+        best = mx.argmax(self._head(hidden), axis=-1)
+        return best if self._ids is None else self._ids[best]
+
+
+class DFlashSession:
+    """One answer's draft context."""
+
+    def __init__(self, drafter: DFlashDrafter):
+        self._drafter, self._model = drafter, drafter.model
+        self._context = ContextCache(self._model.convention.num_layers)
+        self._masks: dict[int, mx.array] = {}
+
+    def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
+        if taps is not None:
+            self._model.add_context(self._model.features(taps), self._context, position)
+        return self._context.arrays()
+
+    def propose(
+        self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
+    ) -> mx.array | None:
+        features = None if taps is None else self._model.features(taps)
+        if length < 1:
+            if features is not None:
+                self._model.add_context(features, self._context, position - features.shape[0])
+            return None
+        if length not in self._masks:
+            self._masks[length] = mx.full((length,), self._model.convention.mask_token_id, dtype=anchor.dtype)
+        block = self._drafter.block(anchor, self._masks[length])
+        hidden = self._model(block, features, self._context, position)
+        return self._drafter.choose(hidden[1:]).astype(anchor.dtype)

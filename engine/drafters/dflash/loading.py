@@ -1,0 +1,67 @@
+"""Loads a DFlash checkpoint strictly: every tensor has its place and every place its tensor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.utils import tree_flatten
+from mlx_lm.utils import dequantize_model
+
+from engine.drafters.dflash.convention import DraftConvention
+from engine.drafters.dflash.model import DFlashModel
+from engine.errors import ModelError
+from engine.models.checkpoint import weight_files
+from engine.targets.protocol import TargetShape
+
+
+def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFlashModel:
+    """The draft in ``folder``, checked against ``target``.
+
+    ``dtype`` expands a quantised draft and casts everything; None keeps what the checkpoint holds. Raises ``ModelError``.
+    """
+    convention = DraftConvention.read(folder)
+    convention.check_fits(target, folder.name)
+    weights: dict[str, mx.array] = {}
+    for file in weight_files(folder):
+        weights |= mx.load(str(file))  # type: ignore[arg-type]
+    model = DFlashModel(convention)
+    if convention.quantization is not None:
+        _quantize_like(model, convention.quantization, weights, folder)
+    _check_names(model, weights, folder)
+    try:
+        model.load_weights(list(weights.items()))
+    except ValueError as error:
+        raise ModelError(f"The draft in {folder} has a tensor of the wrong shape ({error}): download it again.") from error
+    if dtype is not None:
+        model = dequantize_model(model)
+        model.set_dtype(dtype)  # floating-point parameters only: d2t keeps its integers
+    mx.eval(model.parameters())
+    _check_reduced_vocabulary(model, target, folder)
+    return model
+
+
+def _check_reduced_vocabulary(model: DFlashModel, target: TargetShape, folder: Path) -> None:
+    ids = model.target_ids()
+    if ids is None:
+        return
+    steps = mx.diff(ids) if ids.shape[0] > 1 else mx.array([1])
+    if ids.min().item() < 0 or ids.max().item() >= target.vocab_size or steps.min().item() < 1:
+        raise ModelError(f"The draft in {folder} names tokens outside the target's vocabulary (d2t): download it again.")
+
+
+def _quantize_like(model: DFlashModel, settings: dict[str, int], weights: dict[str, mx.array], folder: Path) -> None:
+    bits, group = settings.get("bits"), settings.get("group_size")
+    if not isinstance(bits, int) or not isinstance(group, int):
+        raise ModelError(f"{folder / 'config.json'}: quantization needs whole numbers for bits and group_size.")
+    nn.quantize(model, group_size=group, bits=bits, class_predicate=lambda path, _: f"{path}.scales" in weights)
+
+
+def _check_names(model: DFlashModel, weights: dict[str, mx.array], folder: Path) -> None:
+    expected = {name for name, _ in tree_flatten(model.parameters())}
+    missing, unexpected = sorted(expected - weights.keys()), sorted(weights.keys() - expected)
+    if missing or unexpected:
+        parts = [f"lacks {', '.join(missing[:4])}"] if missing else []
+        parts += [f"has unknown {', '.join(unexpected[:4])}"] if unexpected else []
+        raise ModelError(f"The draft in {folder} {' and '.join(parts)}: it is not a complete DFlash v1 checkpoint.")

@@ -1,0 +1,38 @@
+"""What the speculative loop needs of a drafter. A drafter is shared; a session belongs to one request and holds its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import mlx.core as mx
+
+from engine.events import Mode
+
+
+class DraftSession(Protocol):
+    """Proposals for one answer. Positions are absolute token positions; the caller passes them, nothing is counted here."""
+
+    def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
+        """Takes prompt rows ``taps`` [L, n*H] whose first is at ``position``; returns arrays to evaluate."""
+
+    def propose(
+        self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
+    ) -> mx.array | None:
+        """Proposes up to ``length`` tokens [k] to follow ``anchor`` [1], which stands at ``position``.
+
+        ``taps`` [m, n*H] are the rows committed since the last call, the last of them at ``position - 1``.
+        ``committed`` are all ids of prompt and answer, anchor included. None: nothing to propose this cycle.
+        """
+
+
+class Drafter(Protocol):
+    """Anything that proposes tokens."""
+
+    mode: Mode
+    name: str
+    taps: tuple[int, ...]
+    block_length: int
+
+    def session(self) -> DraftSession:
+        """Fresh state for one request."""

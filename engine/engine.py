@@ -1,0 +1,153 @@
+"""The engine: owns one loaded pair and turns a request into a stream of events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import mlx.core as mx
+
+from engine.answer import Answer
+from engine.decoding.baseline import decode_baseline
+from engine.decoding.sampling import Sampler
+from engine.decoding.speculative import decode_speculative
+from engine.decoding.steps import Decoding
+from engine.drafters.protocol import Drafter
+from engine.errors import ContextOverflow, RequestError
+from engine.events import Event, Fallback, Mode, PrefillProgress, Started
+from engine.info import PairInfo
+from engine.prefill.chunked import Prefilled, prefill
+from engine.request import GenerationRequest, Message
+from engine.targets.protocol import Target
+from engine.text.chat import encode_chat
+
+PREFILL_CHUNK = {"cpu": 64, "gpu": 512}  # tokens; about 0.15 s of the starter target on 2 cores
+
+
+class Engine:
+    """One pair on one thread. Every method must be called from the thread that made it: MLX streams are thread-local."""
+
+    def __init__(
+        self, target: Target, tokenizer: Any, drafters: dict[Mode, Drafter], stop_ids: frozenset[int], info: PairInfo
+    ):
+        self.info = info
+        self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
+        self._owner = threading.get_ident()
+        self._chunk = PREFILL_CHUNK["cpu" if mx.default_device() == mx.cpu else "gpu"]
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        """Prompt token ids of a chat, as ``generate`` would run them."""
+        return encode_chat(self._tokenizer, messages)
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        """How many prompt tokens a chat makes, its template included."""
+        return len(self.encode(messages))
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Text of token ids, special tokens included: for reports, not for streaming."""
+        return self._tokenizer.decode(list(token_ids))
+
+    def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]:
+        """Answers ``request`` as a stream of events that ends with ``Finished``.
+
+        ``cancel`` is looked at after every prefill chunk and every cycle; what was produced by then is in ``Finished``.
+        Raises ``RequestError`` (``ContextOverflow`` among them) before the first event.
+        """
+        self._check_owner()
+        start = time.perf_counter()
+        prompt = self.encode(request.messages)
+        room = self.info.context_length - len(prompt)
+        if room < 1:
+            raise ContextOverflow(len(prompt), self.info.context_length)
+        drafter, reason = self._choose(request)
+        return self._run(request, prompt, min(request.max_tokens, room), drafter, reason, cancel or threading.Event(), start)
+
+    def top2_margin(self, token_ids: Sequence[int]) -> float:
+        """How far, in logits, the target's first choice after ``token_ids`` leads its second: how near a tie is."""
+        self._check_owner()
+        cache = self._target.make_cache()
+        for outcome in prefill(self._target, cache, token_ids, None, (), self._chunk, threading.Event()):
+            if isinstance(outcome, Prefilled):
+                second, first = mx.sort(outcome.logits[0].astype(mx.float32))[-2:].tolist()
+                return first - second
+        raise RequestError("There is no token to look at: give at least one.")
+
+    def close(self) -> None:
+        """Gives the weights back."""
+        self._check_owner()
+        self._drafters = {}
+        del self._target
+        mx.clear_cache()
+
+    def _choose(self, request: GenerationRequest) -> tuple[Drafter | None, str | None]:
+        """The drafter to use, and the reason for a fallback."""
+        if request.mode == "baseline":
+            return None, None
+        wanted: Mode = "dflash" if request.mode == "auto" else request.mode
+        drafter = self._drafters.get(wanted)
+        return drafter, None if drafter else f"Plain decoding: {self.info.no_draft_reason or 'there is no such drafter'}."
+
+    def _run(
+        self,
+        request: GenerationRequest,
+        prompt: list[int],
+        max_tokens: int,
+        drafter: Drafter | None,
+        reason: str | None,
+        cancel: threading.Event,
+        start: float,
+    ) -> Iterator[Event]:
+        answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason)
+        if reason is not None:
+            yield Fallback(reason)
+        cache = self._target.make_cache()
+        session = drafter.session() if drafter else None
+        taps = drafter.taps if drafter else ()
+        ready = None
+        for outcome in prefill(self._target, cache, prompt, session, taps, self._chunk, cancel):
+            if isinstance(outcome, Prefilled):
+                ready = outcome
+            else:
+                yield PrefillProgress(outcome, len(prompt), answer.now())
+        if ready is None:
+            yield answer.finish("cancelled", drafter.mode if drafter else "baseline")
+            return
+        sampler = Sampler(request.temperature, request.seed)
+        state = Decoding(
+            target=self._target,
+            cache=cache,
+            sampler=sampler,
+            stop_ids=self._stop_ids,
+            max_tokens=max_tokens,
+            cancel=cancel,
+            position=len(prompt),
+            anchor=sampler.pick(ready.logits, len(prompt)).astype(mx.int32),
+            committed=list(prompt),
+            session=session,
+            taps=taps,
+            tap_rows=ready.taps,
+            block_length=(request.block_length or drafter.block_length) if drafter else 0,
+        )
+        yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt))
+
+    def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int) -> Iterator[Event]:
+        steps = decode_speculative(state) if state.session is not None else decode_baseline(state)
+        try:
+            for index, step in enumerate(steps):
+                if index == 0:
+                    answer.begin_decoding()
+                    yield PrefillProgress(prompt_tokens, prompt_tokens, answer.now())
+                    yield Started(mode, prompt_tokens, 0, state.block_length, answer.now())
+                yield from answer.take(step, first=index == 0)
+                if answer.ended_by_string:
+                    break
+        finally:
+            steps.close()
+        yield from answer.flush()
+        yield answer.finish(answer.reason(state.cancel.is_set(), state.max_tokens), mode)
+
+    def _check_owner(self) -> None:
+        if threading.get_ident() != self._owner:
+            raise RuntimeError("The engine belongs to the thread that loaded it: MLX streams are thread-local.")

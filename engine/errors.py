@@ -1,0 +1,32 @@
+"""The errors a user can meet. Each is one line that names the next action; anything else that escapes is our fault."""
+
+
+class SlipstreamError(Exception):
+    """Something the user can act on. ``str(error)`` is one line: what is wrong, and what to do next."""
+
+
+class ModelError(SlipstreamError):
+    """A model, draft or checkpoint file cannot be used."""
+
+
+class SetupError(SlipstreamError):
+    """The starter pair or a system part could not be set up."""
+
+
+class RequestError(SlipstreamError):
+    """The request itself cannot be answered: empty, out of range or not supported."""
+
+
+class ContextOverflow(RequestError):
+    """The prompt does not fit the model's context."""
+
+    def __init__(self, prompt_tokens: int, context_length: int):
+        self.prompt_tokens, self.context_length = prompt_tokens, context_length
+        super().__init__(
+            f"The prompt has {prompt_tokens:,} tokens and the model's context holds {context_length:,}: "
+            "shorten it or start a new chat."
+        )
+
+
+class Cancelled(SlipstreamError):
+    """Loading or setting up was cancelled by the user."""

@@ -1,0 +1,121 @@
+"""What the engine tells its callers while it works: frozen records, in the order they happen.
+
+A request yields ``PrefillProgress`` (one a chunk), ``Started``, then ``Cycle`` and ``TextDelta`` records until ``Finished``.
+``Fallback`` may come at any point before ``Finished``. Nothing here imports MLX, so the window can use it cheaply.
+Every ``at_s`` is in seconds since the engine took the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Mode = Literal["auto", "dflash", "baseline", "lookup"]
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """One step of setting up or loading a pair. ``fraction`` is in 0..1, or None while it is unknown."""
+
+    stage: str
+    fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrefillProgress:
+    """``done`` of ``total`` prompt tokens are in the caches."""
+
+    done: int
+    total: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The first token is known; decoding begins. ``block_length`` is 0 where nothing is proposed; ``mode`` is never auto."""
+
+    mode: Mode
+    prompt_tokens: int
+    cached_tokens: int
+    block_length: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """One draft pass and one verify pass; plain decoding reports each step as a cycle that proposed nothing.
+
+    ``committed`` counts the tokens that entered the answer: accepted + 1, less what a stop or the token limit cut off.
+    """
+
+    index: int
+    proposed: int
+    accepted: int
+    committed: int
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """Text to append. ``token_ids`` are the tokens committed since the last delta; either may be empty, never both."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fallback:
+    """The engine does something else than was asked, and why, in words for the user."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What one answer cost. Times in seconds; rates in tokens per second.
+
+    ``decode_tok_s`` counts the tokens after the first over the time after the first. ``acceptance_rate`` is accepted over
+    proposed, None where nothing was proposed. ``draft_s`` and ``verify_s`` are totals estimated from the cycles that were
+    timed part by part (one in ``TIMED_EVERY``, see ``engine.decoding.speculative``); plain steps count as verify time.
+    """
+
+    mode: Mode
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+    ttft_s: float
+    decode_s: float
+    cycles: int
+    proposed: int
+    accepted: int
+    draft_s: float
+    verify_s: float
+    parked_cycles: int
+    fallback: str | None
+
+    @property
+    def decode_tok_s(self) -> float:
+        return (self.completion_tokens - 1) / self.decode_s if self.decode_s > 0 and self.completion_tokens > 1 else 0.0
+
+    @property
+    def tokens_per_cycle(self) -> float:
+        return (self.completion_tokens - 1) / self.cycles if self.cycles else 0.0
+
+    @property
+    def acceptance_rate(self) -> float | None:
+        return self.accepted / self.proposed if self.proposed else None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of a request. ``token_ids`` includes the stop token if the answer ended on one; ``text`` never does."""
+
+    reason: FinishReason
+    text: str
+    token_ids: tuple[int, ...]
+    statistics: Statistics
+
+
+Event = PrefillProgress | Started | Cycle | TextDelta | Fallback | Finished

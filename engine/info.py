@@ -1,0 +1,24 @@
+"""What is loaded, in plain data for the window and for reports. No MLX here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PairInfo:
+    """A loaded pair. ``block_length`` is 0 and ``draft_name`` None where there is no draft; ``no_draft_reason`` says why.
+
+    ``context_length`` is in tokens, ``weights_bytes`` covers target and draft as they stand in memory.
+    """
+
+    id: str
+    name: str
+    family: str
+    device: str
+    dtype: str
+    context_length: int
+    draft_name: str | None
+    block_length: int
+    no_draft_reason: str | None
+    weights_bytes: int

@@ -1,0 +1,1 @@
+"""Where a faster kernel is picked for the device at hand."""

@@ -1,0 +1,42 @@
+"""Gives MLX on Linux a fast BLAS.
+
+mlx-cpu ships a reference BLAS that takes as long for each further row as for the first, so a verify pass could never pay.
+A library opened with RTLD_GLOBAL before MLX answers MLX's ``cblas_*`` calls instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+from pathlib import Path
+
+LIBRARIES = ("libopenblas.so.0", "libopenblas.so")
+
+
+@cache
+def use_fast_blas() -> bool | None:
+    """Opens OpenBLAS for MLX; call before MLX is imported. None: not needed here; False: there is none."""
+    if sys.platform != "linux":
+        return None
+    if "OPENBLAS_CORETYPE" not in os.environ and (core := _core_type(Path("/proc/cpuinfo"))):
+        os.environ["OPENBLAS_CORETYPE"] = core
+    for name in LIBRARIES:
+        try:
+            ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def _core_type(cpuinfo: Path) -> str | None:
+    """OpenBLAS falls back to its oldest kernels on a processor newer than itself, so name a core by its features."""
+    try:
+        flags = next((line for line in cpuinfo.read_text().splitlines() if line.startswith("flags")), "").split()
+    except OSError:
+        return None
+    if {"avx512f", "avx512vl", "avx512dq"} <= set(flags):
+        return "SkylakeX"
+    return "Haswell" if "avx2" in flags else None

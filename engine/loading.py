@@ -1,0 +1,111 @@
+"""Puts a pair together: files, target, tokenizer, draft, engine. Runs on the thread that will own MLX."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.drafters import use_fast_blas  # first: MLX must find the fast BLAS when it is imported
+
+BLAS = use_fast_blas()
+
+import mlx.core as mx  # noqa: E402
+from mlx.utils import tree_flatten  # noqa: E402
+from mlx_lm.utils import load_tokenizer  # noqa: E402
+
+from engine.drafters.dflash.drafter import DFlashDrafter  # noqa: E402
+from engine.drafters.dflash.loading import load_draft  # noqa: E402
+from engine.drafters.lookup import LookupDrafter  # noqa: E402
+from engine.drafters.protocol import Drafter  # noqa: E402
+from engine.engine import Engine  # noqa: E402
+from engine.errors import Cancelled, ModelError  # noqa: E402
+from engine.events import LoadProgress, Mode  # noqa: E402
+from engine.info import PairInfo  # noqa: E402
+from engine.models import ResolvedPair, resolve_pair  # noqa: E402
+from engine.models.starter import ensure_starter  # noqa: E402
+from engine.targets.loading import load_target  # noqa: E402
+from engine.text.chat import stop_token_ids  # noqa: E402
+
+CPU_CACHE_BYTES = 64 * 2**20  # MLX keeps freed buffers; on the CPU a little is enough and memory stays near the weights
+
+
+def load(
+    pair: str,
+    progress: Callable[[LoadProgress], None] | None = None,
+    cancel: threading.Event | None = None,
+) -> Engine:
+    """See ``engine.load``."""
+    report = _Reporter(progress, cancel)
+    resolved = ensure_starter(progress, cancel) if pair == "starter" else resolve_pair(pair)
+    report("Loading the target", 0.1)
+    on_cpu = mx.default_device() == mx.cpu
+    dtype = mx.float32 if on_cpu else None  # quantised and bf16 products are slow on the CPU
+    if on_cpu:
+        mx.set_cache_limit(CPU_CACHE_BYTES)
+    target = load_target(resolved.target, dtype)
+    report("Loading the tokenizer", 0.6)
+    tokenizer = _tokenizer(resolved.target)
+    drafters: dict[Mode, Drafter] = {}
+    reason = target.capabilities.reason
+    if target.capabilities.rollback:
+        drafters["lookup"] = LookupDrafter()
+    if resolved.draft is None:
+        reason = reason or "this model has no draft"
+    elif target.capabilities.taps and target.capabilities.rollback:
+        report("Loading the draft", 0.8)
+        draft = load_draft(resolved.draft, target.shape, dtype)
+        block = resolved.block_length or draft.convention.block_length
+        drafters["dflash"] = DFlashDrafter(draft, target, resolved.draft.name, block)
+    report("Ready", 1.0)
+    return Engine(
+        target=target,
+        tokenizer=tokenizer,
+        drafters=drafters,
+        stop_ids=stop_token_ids(resolved.target, tokenizer),
+        info=_info(resolved, target, drafters, reason),
+    )
+
+
+class _Reporter:
+    def __init__(self, progress: Callable[[LoadProgress], None] | None, cancel: threading.Event | None):
+        self._progress, self._cancel = progress, cancel
+
+    def __call__(self, stage: str, fraction: float) -> None:
+        if self._cancel is not None and self._cancel.is_set():
+            raise Cancelled("Loading was cancelled: choose the model again to load it.")
+        if self._progress is not None:
+            self._progress(LoadProgress(stage, fraction))
+
+
+def _tokenizer(folder: Path) -> Any:
+    try:
+        return load_tokenizer(folder)
+    except Exception as error:  # transformers raises many kinds for a broken tokenizer file
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+        raise ModelError(f"The tokenizer in {folder} cannot be read ({line}): download the model again.") from error
+
+
+def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], reason: str | None) -> PairInfo:
+    draft = drafters.get("dflash")
+    models = [target.model] + ([draft.model] if isinstance(draft, DFlashDrafter) else [])
+    weights = [array for model in models for _, array in tree_flatten(model.parameters())]
+    return PairInfo(
+        id=resolved.id,
+        name=resolved.name,
+        family=target.family,
+        device=_device(),
+        dtype=str(max(weights, key=lambda array: array.nbytes).dtype).removeprefix("mlx.core."),
+        context_length=target.shape.context_length,
+        draft_name=draft.name if draft else None,
+        block_length=draft.block_length if draft else 0,
+        no_draft_reason=None if draft else reason,
+        weights_bytes=sum(array.nbytes for array in weights),
+    )
+
+
+def _device() -> str:
+    if mx.default_device() == mx.cpu:
+        return {True: "CPU (OpenBLAS)", False: "CPU (reference BLAS: slow, install libopenblas0-pthread)"}.get(BLAS, "CPU")  # type: ignore[arg-type]
+    return str(mx.device_info().get("device_name", "GPU"))

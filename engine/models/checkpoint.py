@@ -1,0 +1,106 @@
+"""Reading a checkpoint folder with care: typed config values and whole safetensors files, or one clear error. No MLX here."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError
+
+ITEM_BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U64": 64, "U32": 32,
+             "U16": 16, "U8": 8, "BOOL": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8}  # fmt: skip
+MAX_HEADER_BYTES = 100 * 2**20
+
+
+class Config:
+    """A config.json. ``get`` checks the type and accepts a key flat or inside any of the given sections."""
+
+    def __init__(self, path: Path, values: dict[str, Any]):
+        self.path, self.values = path, values
+
+    @classmethod
+    def read(cls, folder: Path) -> Config:
+        """Raises ``ModelError`` where the folder or its config.json is missing or is not a JSON object."""
+        path = folder / "config.json"
+        if not folder.is_dir():
+            raise ModelError(f"{folder} is not a folder: give the folder of a downloaded model.")
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ModelError(f"{folder} has no config.json: give the folder of a complete model.") from None
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path} cannot be read ({error}): download the model again.") from error
+        if not isinstance(values, dict):
+            raise ModelError(f"{path} is not a JSON object: download the model again.")
+        return cls(path, values)
+
+    def get(self, key: str, kind: type, default: Any = None, sections: tuple[str, ...] = ()) -> Any:
+        """The value, or ``default`` where it is absent or null; ``ModelError`` where its type is wrong."""
+        places = [self.values, *(self.values.get(section) for section in sections)]
+        for place in places:
+            if isinstance(place, dict) and place.get(key) is not None:
+                return self._typed(key, place[key], kind)
+        return default
+
+    def need(self, key: str, kind: type, sections: tuple[str, ...] = ()) -> Any:
+        """The value; ``ModelError`` where it is absent."""
+        value = self.get(key, kind, sections=sections)
+        if value is None:
+            raise ModelError(f"{self.path} lacks {key!r}: the model is incomplete, download it again.")
+        return value
+
+    def _typed(self, key: str, value: Any, kind: type) -> Any:
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+            raise ModelError(f"{self.path}: {key!r} is {value!r}, expected {kind.__name__}: download the model again.")
+        return value
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The checkpoint's safetensors, every file of its index included; ``ModelError`` where one is missing or cut short."""
+    index = folder / "model.safetensors.index.json"
+    if index.exists():
+        try:
+            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+        except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
+            raise ModelError(f"{index} cannot be read ({error!r}): download the model again.") from error
+        files = [folder / name for name in names]
+    else:
+        files = sorted(folder.glob("model*.safetensors"))
+    if not files:
+        raise ModelError(f"{folder} has no model.safetensors: download the model again.")
+    for file in files:
+        tensor_shapes(file)
+    return files
+
+
+def tensor_shapes(file: Path) -> dict[str, tuple[int, ...]]:
+    """Names and shapes from the header of one safetensors file, after checking that all the data it promises is there."""
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            (length,) = struct.unpack("<Q", stream.read(8))
+            if length > min(size, MAX_HEADER_BYTES):
+                raise ValueError("its header is longer than the file")
+            header = json.loads(stream.read(length))
+        header.pop("__metadata__", None)
+        ends = [_checked_end(name, entry) for name, entry in header.items()]
+        if 8 + length + max(ends, default=0) != size:
+            raise ValueError(f"it has {size:,} bytes, its header promises {8 + length + max(ends, default=0):,}")
+        return {name: tuple(entry["shape"]) for name, entry in header.items()}
+    except FileNotFoundError:
+        raise ModelError(f"{file} is missing: download the model again.") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
+        raise ModelError(f"{file} is damaged or incomplete ({error}): download the model again.") from error
+
+
+def _checked_end(name: str, entry: dict[str, Any]) -> int:
+    begin, end = entry["data_offsets"]
+    bits = ITEM_BITS.get(entry["dtype"])
+    if bits is not None and (end - begin) * 8 != math.prod(entry["shape"]) * bits:
+        raise ValueError(f"tensor {name} has the wrong number of bytes")
+    return int(end)

@@ -1,0 +1,51 @@
+"""Prefill in chunks: progress after each, cancel between them, and no vocabulary projection but for the last row.
+
+Every mode uses the same chunks, so the caches a mode starts from never depend on the mode.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import mlx.core as mx
+
+from engine.drafters.protocol import DraftSession
+from engine.targets.protocol import Cache, Target
+
+
+@dataclass(slots=True)
+class Prefilled:
+    """``logits`` [1, V] choose the first token; ``taps`` [1, n*H] is the last prompt row, not yet given to the drafter."""
+
+    logits: mx.array
+    taps: mx.array | None
+
+
+def prefill(
+    target: Target,
+    cache: Cache,
+    prompt: Sequence[int],
+    session: DraftSession | None,
+    taps: tuple[int, ...],
+    chunk: int,
+    cancel: threading.Event,
+) -> Iterator[int | Prefilled]:
+    """Yields the number of prompt tokens done after each chunk, then ``Prefilled``. Ends early, without it, when cancelled."""
+    ids = mx.array(prompt, dtype=mx.int32)
+    last = len(prompt) - 1
+    for start in range(0, last, chunk):
+        if cancel.is_set():
+            return
+        stop = min(start + chunk, last)
+        output = target.forward(ids[start:stop], cache, taps)
+        pending = target.cache_arrays(cache)
+        if session is not None:
+            pending += session.prefill(output.taps, start)
+        mx.eval(pending)  # the logits stay unevaluated: their projection is never computed
+        yield stop
+    if cancel.is_set():
+        return
+    output = target.forward(ids[last:], cache, taps)
+    yield Prefilled(output.logits, output.taps)

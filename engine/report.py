@@ -1,0 +1,32 @@
+"""Statistics as the JSON objects that ``generate`` and ``bench`` print; the field names are relied on by scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.events import Finished
+
+
+def answer_record(finished: Finished, with_text: bool = True) -> dict[str, Any]:
+    """One answer. Times in seconds, rates in tokens per second; rates that never came to be are None."""
+    numbers = finished.statistics
+    record = {
+        "token_ids": list(finished.token_ids),
+        "mode": numbers.mode,
+        "finish_reason": finished.reason,
+        "prompt_tokens": numbers.prompt_tokens,
+        "cached_tokens": numbers.cached_tokens,
+        "completion_tokens": numbers.completion_tokens,
+        "ttft_s": numbers.ttft_s,
+        "decode_tok_s": numbers.decode_tok_s,
+        "cycles": numbers.cycles,
+        "proposed": numbers.proposed,
+        "accepted": numbers.accepted,
+        "tokens_per_cycle": numbers.tokens_per_cycle,
+        "acceptance_rate": numbers.acceptance_rate,
+        "draft_s": numbers.draft_s,
+        "verify_s": numbers.verify_s,
+        "parked_cycles": numbers.parked_cycles,
+        "fallback": numbers.fallback,
+    }
+    return {"text": finished.text, **record} if with_text else record

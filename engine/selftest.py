@@ -1,0 +1,71 @@
+"""Does this installation work? A handful of checks on the real starter pair, each with a verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from engine import Finished, GenerationRequest, compare_tokens, load
+from engine.engine import Engine
+from engine.errors import SlipstreamError
+from engine.models.paths import data_folder
+
+PROMPT = "Write a Python function that checks whether a string is a palindrome."
+MAX_TOKENS = 48
+
+
+def run_selftest() -> dict[str, Any]:
+    """{"ok", "checks": [{"name", "ok", "detail", "seconds"}]}. A failed check does not stop those after it."""
+    checks: list[dict[str, Any]] = []
+    engine: list[Engine] = []
+    answers: dict[str, Finished] = {}
+
+    def loads() -> str:
+        engine.append(load("starter"))
+        return f"{engine[0].info.name} on {engine[0].info.device}"
+
+    def answer(mode: Any) -> Callable[[], str]:
+        def check() -> str:
+            *_, last = engine[0].generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS))
+            assert isinstance(last, Finished)
+            if last.statistics.mode != mode or not last.text.strip():
+                raise SlipstreamError(f"answered {last.text!r} in mode {last.statistics.mode}")
+            answers[mode] = last
+            return f"{last.statistics.completion_tokens} tokens, {last.statistics.decode_tok_s:.1f} tokens/s"
+
+        return check
+
+    def identical() -> str:
+        verdict = compare_tokens(answers["baseline"].token_ids, answers["dflash"].token_ids)
+        if not verdict.identical:
+            raise SlipstreamError(f"the texts differ from token {verdict.first_difference}")
+        return f"{verdict.compared} tokens compared"
+
+    for name, check in (
+        ("data folder is writable", _data_folder_writable),
+        ("starter pair loads", loads),
+        ("plain decoding answers", answer("baseline")),
+        ("DFlash answers", answer("dflash")),
+        ("both texts are identical", identical),
+    ):
+        checks.append(_outcome(name, check))
+    return {"ok": all(check["ok"] for check in checks), "checks": checks}
+
+
+def _outcome(name: str, check: Callable[[], str]) -> dict[str, Any]:
+    start = time.perf_counter()
+    try:
+        ok, detail = True, check()
+    except Exception as error:  # the report must be complete whatever breaks
+        ok, detail = False, str(error) or type(error).__name__
+    return {"name": name, "ok": ok, "detail": detail, "seconds": time.perf_counter() - start}
+
+
+def _data_folder_writable() -> str:
+    folder = data_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / ".selftest"
+    probe.write_text("ok", encoding="utf-8")
+    probe.unlink()
+    return str(folder)

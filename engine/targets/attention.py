@@ -1,0 +1,128 @@
+"""Targets whose every layer is attention over a plain key/value cache: llama, qwen2, qwen3 and all of mlx-lm's like them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.models.cache import KVCache, make_prompt_cache
+
+from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
+
+
+class AttentionTarget:
+    """Runs mlx-lm's own forward of one loaded model. Taps are read by standing in for a layer of this instance during a call."""
+
+    def __init__(self, model: nn.Module, family: str, shape: TargetShape):
+        self.family, self.shape = family, shape
+        self.model = model
+        self._body = find_body(model)
+        self.capabilities = probe_capabilities(model, self._body)
+
+    def make_cache(self) -> Cache:
+        return make_prompt_cache(self.model)
+
+    def forward(self, ids: mx.array, cache: Cache, taps: tuple[int, ...] = ()) -> TargetOutput:
+        if not taps:
+            return TargetOutput(self._logits(ids, cache), None)
+        with recorded_layers(self._body.layers, taps) as streams:
+            logits = self._logits(ids, cache)
+        return TargetOutput(logits, mx.concatenate([streams[tap][0] for tap in taps], axis=-1))
+
+    def embed(self, ids: mx.array) -> mx.array:
+        return self._body.embed_tokens(ids)
+
+    def head(self, hidden: mx.array) -> mx.array:
+        lm_head = self.model.get("lm_head")
+        logits = lm_head(hidden) if lm_head is not None else self._body.embed_tokens.as_linear(hidden)
+        return logits[..., : self.shape.vocab_size]
+
+    def partial_head(self, ids: mx.array) -> Callable[[mx.array], mx.array]:
+        source = self.model.get("lm_head") or self._body.embed_tokens
+        rows = {name: source[name][ids] for name in ("weight", "scales", "biases", "bias") if source.get(name) is not None}
+        mx.eval(rows)
+
+        def project(hidden: mx.array) -> mx.array:
+            if "scales" in rows:
+                logits = mx.quantized_matmul(
+                    hidden, rows["weight"], rows["scales"], rows.get("biases"), True, source.group_size, source.bits, source.mode
+                )
+            else:
+                logits = hidden @ rows["weight"].T
+            return logits + rows["bias"] if "bias" in rows else logits
+
+        return project
+
+    def rollback(self, cache: Cache, rejected: int) -> None:
+        if rejected:
+            for entry in cache:
+                entry.trim(rejected)
+
+    def cache_arrays(self, cache: Cache) -> list[mx.array]:
+        return [array for entry in cache for array in (entry.keys, entry.values) if array is not None]
+
+    def _logits(self, ids: mx.array, cache: Cache) -> mx.array:
+        return self.model(ids[None], cache=cache)[0, :, : self.shape.vocab_size]
+
+
+class _RecordedLayer:
+    """Stands in for one layer: same call, same attributes, and the output is kept."""
+
+    def __init__(self, layer: nn.Module, index: int, streams: dict[int, mx.array]):
+        self._layer, self._index, self._streams = layer, index, streams
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        output = self._layer(*args, **kwargs)
+        self._streams[self._index] = output
+        return output
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._layer, name)
+
+
+@contextmanager
+def recorded_layers(layers: list, taps: tuple[int, ...]) -> Iterator[dict[int, mx.array]]:
+    """For the duration of one forward, ``streams[tap]`` [1, L, H] is what each tapped layer returned."""
+    originals = {tap: layers[tap] for tap in taps}
+    streams: dict[int, mx.array] = {}
+    try:
+        for tap, layer in originals.items():
+            layers[tap] = _RecordedLayer(layer, tap, streams)
+        yield streams
+    finally:
+        for tap, layer in originals.items():
+            layers[tap] = layer
+
+
+def find_body(model: nn.Module) -> nn.Module:
+    """The part of an mlx-lm model that holds embed_tokens and the layers, or the model itself where there is none."""
+    for candidate in (model.get("model"), model.get("language_model"), model):
+        if candidate is None:
+            continue
+        inner = candidate.get("model") or candidate
+        if isinstance(inner.get("layers"), list) and inner.get("embed_tokens") is not None:
+            return inner
+    return model
+
+
+def probe_capabilities(model: nn.Module, body: nn.Module) -> TargetCapabilities:
+    """Taps need the usual body and layers that return one array; exact rollback needs plain caches.
+
+    Runs one token through a scratch cache, so that a family whose layers return something else is found at load.
+    """
+    cache = make_prompt_cache(model)
+    foreign = sorted({type(entry).__name__ for entry in cache if type(entry) is not KVCache})
+    if foreign:
+        return TargetCapabilities(False, False, f"its cache is not plain key/value ({', '.join(foreign)})")
+    layers = body.get("layers")
+    if not isinstance(layers, list) or body.get("embed_tokens") is None or not layers:
+        return TargetCapabilities(False, True, "its layers are not laid out as embed_tokens and layers")
+    last = len(layers) - 1
+    with recorded_layers(layers, (last,)) as streams:
+        model(mx.zeros((1, 1), dtype=mx.int32), cache=cache)
+    if not isinstance(streams.get(last), mx.array):
+        return TargetCapabilities(False, True, "its layers do not return one residual stream")
+    return TargetCapabilities(True, True)

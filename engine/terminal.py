@@ -1,0 +1,61 @@
+"""What the command line says to a person: the comparison table and the demo. Plain text, no colour, fits 100 columns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from engine.bench.run import run_suite
+from engine.bench.suite import Prompt
+from engine.engine import Engine
+from engine.request import Message
+
+DEMO_PROMPTS = (
+    Prompt("code", (Message("user", "Write a Python function that checks whether a string is a palindrome."),)),
+    Prompt("list", (Message("user", "List the first twenty prime numbers."),)),
+    Prompt("prose", (Message("user", "Explain how rainbows form."),)),
+)
+HEADER = f"{'prompt':<22} {'plain':>10} {'DFlash':>10} {'speed-up':>9} {'tokens/cycle':>13} {'accepted':>9}  texts"
+
+
+def compare_prompts(engine: Engine, prompts: Sequence[Prompt], max_tokens: int, out: TextIO, cancel: threading.Event) -> dict[str, Any]:
+    """Runs ``prompts`` in both modes and prints a line for each as it ends."""
+    print(f"{engine.info.name} on {engine.info.device}, {engine.info.dtype}, block of {engine.info.block_length}", file=out)
+    print(HEADER, file=out, flush=True)
+    return run_suite(engine, prompts, max_tokens, progress=lambda _n, _of, run: print(run_line(run), file=out, flush=True), cancel=cancel)
+
+
+def run_line(run: dict[str, Any]) -> str:
+    """One run as a row under ``HEADER``."""
+    plain, dflash = run["baseline"], run["dflash"]
+    rate = dflash["acceptance_rate"]
+    return (
+        f"{run['id'][:22]:<22} {plain['decode_tok_s']:>6.1f} t/s {dflash['decode_tok_s']:>6.1f} t/s {_times(run['speedup']):>9} "
+        f"{dflash['tokens_per_cycle']:>13.2f} {'-' if rate is None else f'{rate:.0%}':>9}  {verdict_words(run)}"
+    )
+
+
+def verdict_words(run: dict[str, Any]) -> str:
+    """The identity verdict of a bench run."""
+    if run["identical"]:
+        return f"identical, {run['completion_tokens']} tokens"
+    where = run["first_divergence"]
+    return f"differ at token {where['index']} (margin {where['margin']:.3g})"
+
+
+def summary_lines(result: dict[str, Any]) -> list[str]:
+    """The summary in words."""
+    figures = result["summary"]
+    if not figures["runs"]:
+        return ["No prompt was finished."]
+    efficiency = figures["efficiency"]
+    return [
+        f"Median: {_times(figures['speedup'])} plain decoding, {figures['tokens_per_cycle']:.2f} tokens a cycle, "
+        f"slowest {_times(figures['slowest_speedup'])}; {figures['identical_runs']} of {figures['runs']} texts identical"
+        + ("." if efficiency is None else f"; loop efficiency {efficiency:.2f}.")
+    ]
+
+
+def _times(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}x"

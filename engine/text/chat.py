@@ -1,0 +1,41 @@
+"""From messages to token ids, and the ids that end an answer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.errors import ModelError
+from engine.request import Message
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
+    """Prompt ids [P] by the model's own template, open for the assistant; the bare text for a model without one."""
+    turns = [{"role": message.role, "content": LONE_SURROGATE.sub("�", message.content)} for message in messages]
+    if not tokenizer.has_chat_template:
+        return list(tokenizer.encode("\n".join(turn["content"] for turn in turns)))
+    try:
+        rendered = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    except Exception as error:  # a template is the model author's program: it may raise anything
+        raise ModelError(f"The model's chat template refused this chat ({error}): start a new chat.") from error
+    return list(tokenizer.encode(rendered, add_special_tokens=False))
+
+
+def stop_token_ids(folder: Path, tokenizer: Any) -> frozenset[int]:
+    """Union of what config.json, generation_config.json and the tokenizer call an end. Any one of them may be wrong alone."""
+    found: set[int] = set(tokenizer.eos_token_ids)
+    for name in ("config.json", "generation_config.json"):
+        file = folder / name
+        if not file.exists():
+            continue
+        try:
+            value = json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
+        except (ValueError, AttributeError) as error:
+            raise ModelError(f"{file} cannot be read ({error}): download the model again.") from error
+        found.update(value if isinstance(value, list) else [] if value is None else [value])
+    return frozenset(found)

@@ -1,0 +1,90 @@
+"""Streaming detokenizer: text appears as soon as its bytes are complete, never as U+FFFD because a token ended mid-character."""
+
+from __future__ import annotations
+
+import codecs
+from typing import Any, Protocol
+
+
+class Detokenizer(Protocol):
+    """One answer's text. ``push`` returns what became readable; ``flush`` what is left at the end."""
+
+    def push(self, token_id: int) -> str:
+        """Text completed by this token, possibly empty."""
+
+    def flush(self) -> str:
+        """Bytes that never became a character, as U+FFFD."""
+
+
+def make_detokenizer(tokenizer: Any, hidden_ids: frozenset[int]) -> Detokenizer:
+    """The exact byte decoder for a byte-level vocabulary, else a windowed one. ``hidden_ids`` never show (stop tokens)."""
+    table = byte_table(tokenizer)
+    return ByteDetokenizer(table, hidden_ids) if table is not None else WindowDetokenizer(tokenizer, hidden_ids)
+
+
+class ByteDetokenizer:
+    """Each token is a byte string; an incremental UTF-8 decoder holds back only what is not yet a whole character."""
+
+    def __init__(self, table: dict[int, bytes], hidden_ids: frozenset[int]):
+        self._table, self._hidden = table, hidden_ids
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def push(self, token_id: int) -> str:
+        if token_id in self._hidden:
+            return ""
+        return self._decoder.decode(self._table.get(token_id, b""))
+
+    def flush(self) -> str:
+        return self._decoder.decode(b"", final=True)
+
+
+class WindowDetokenizer:
+    """For other vocabularies: decodes a short window of tokens and gives out what the last one changed."""
+
+    def __init__(self, tokenizer: Any, hidden_ids: frozenset[int]):
+        self._tokenizer, self._hidden = tokenizer, hidden_ids
+        self._ids: list[int] = []
+        self._shown = 0  # tokens whose text was given out, kept as context because a decoder may look at neighbours
+
+    def push(self, token_id: int) -> str:
+        if token_id in self._hidden:
+            return ""
+        self._ids.append(token_id)
+        before, now = self._decode(self._ids[: self._shown]), self._decode(self._ids)
+        if now.endswith("�") and len(self._ids) - self._shown < 4:  # a character has at most four bytes
+            return ""
+        return self._give_out(before, now)
+
+    def flush(self) -> str:
+        return self._give_out(self._decode(self._ids[: self._shown]), self._decode(self._ids))
+
+    def _give_out(self, before: str, now: str) -> str:
+        self._ids = self._ids[self._shown :]
+        self._shown = len(self._ids)
+        return now[len(before) :]
+
+    def _decode(self, ids: list[int]) -> str:
+        return self._tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+
+
+def byte_table(tokenizer: Any) -> dict[int, bytes] | None:
+    """Token id to bytes for a byte-level BPE vocabulary (GPT-2's printable stand-ins for bytes), None for any other."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None or type(backend.decoder).__name__ != "ByteLevel":
+        return None
+    stand_ins = _stand_ins()
+    added = {token_id: token.content.encode() for token_id, token in tokenizer.added_tokens_decoder.items()}
+    table = {}
+    for text, token_id in tokenizer.get_vocab().items():
+        if token_id not in added and all(character in stand_ins for character in text):
+            table[token_id] = bytes(stand_ins[character] for character in text)
+        else:
+            table[token_id] = text.encode()
+    return table | added
+
+
+def _stand_ins() -> dict[str, int]:
+    """GPT-2's map: printable Latin-1 bytes stand for themselves, the other 68 for U+0100 and up, in order."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    hidden = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + index): byte for index, byte in enumerate(hidden)}

@@ -41,7 +41,7 @@ def demo(pair: str = "starter", out: TextIO | None = None) -> int:
     out = out or sys.stdout
     with _cancel_on_interrupt() as cancel:
         engine = load(pair, progress=_progress_line(), cancel=cancel)
-        result = compare_prompts(engine, DEMO_PROMPTS, DEMO_TOKENS, out, cancel)
+        result = compare_prompts(engine, DEMO_PROMPTS, DEMO_TOKENS, 1, out, cancel)
     print(*summary_lines(result), sep="\n", file=out)
     return 0 if len(result["runs"]) == len(DEMO_PROMPTS) else 1
 
@@ -126,20 +126,13 @@ def _generate(arguments: argparse.Namespace) -> int:
 
 def _bench(arguments: argparse.Namespace) -> int:
     from engine.bench.suite import read_suite
-    from engine.terminal import compare_prompts, run_line, summary_lines
+    from engine.terminal import compare_prompts, summary_lines
 
     prompts = read_suite(arguments.prompts)
     _check_writable(arguments.json)
     with _cancel_on_interrupt() as cancel:
         engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
-        if arguments.repeat == 1:
-            result = compare_prompts(engine, prompts, arguments.max_tokens, sys.stderr, cancel)
-        else:
-            from engine.bench.run import run_suite
-
-            result = run_suite(
-                engine, prompts, arguments.max_tokens, arguments.repeat, lambda _n, _of, run: print(run_line(run), file=sys.stderr), cancel
-            )
+        result = compare_prompts(engine, prompts, arguments.max_tokens, arguments.repeat, sys.stderr, cancel)
     arguments.json.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(*summary_lines(result), sep="\n", file=sys.stderr)
     return 0 if len(result["runs"]) == len(prompts) else 1
@@ -239,15 +232,18 @@ def _cancel_on_interrupt() -> Iterator[threading.Event]:
 
 def _statistics_line(finished: Finished) -> str:
     numbers = finished.statistics
-    parts = [f"{numbers.completion_tokens} tokens", f"{numbers.decode_tok_s:.1f} tokens/s", f"first after {numbers.ttft_s:.2f} s", numbers.mode]
+    parts = [f"{numbers.completion_tokens} tokens", f"{numbers.decode_tok_s:.1f} tokens/s"]
     if numbers.acceptance_rate is not None:
-        parts[2:2] = [f"{numbers.tokens_per_cycle:.2f} tokens/cycle", f"{numbers.acceptance_rate:.0%} accepted"]
+        parts += [f"{numbers.tokens_per_cycle:.2f} tokens/cycle", f"{numbers.acceptance_rate:.0%} accepted"]
+    parts += [f"first after {numbers.ttft_s:.2f} s", numbers.mode]
     return " · ".join(parts) + ("" if finished.reason == "stop" else f" · ended by {finished.reason}")
 
 
 def _one_line(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if isinstance(error, SlipstreamError) else f"{type(error).__name__}: {text} (run again with --debug and report this)"
+    if isinstance(error, SlipstreamError):
+        return text
+    return f"{type(error).__name__}: {text} (run again with --debug and report this)"
 
 
 if __name__ == "__main__":

@@ -29,9 +29,7 @@ PREFILL_CHUNK = {"cpu": 64, "gpu": 512}  # tokens; about 0.15 s of the starter t
 class Engine:
     """One pair on one thread. Every method must be called from the thread that made it: MLX streams are thread-local."""
 
-    def __init__(
-        self, target: Target, tokenizer: Any, drafters: dict[Mode, Drafter], stop_ids: frozenset[int], info: PairInfo
-    ):
+    def __init__(self, target: Target, tokenizer: Any, drafters: dict[Mode, Drafter], stop_ids: frozenset[int], info: PairInfo):
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
         self._owner = threading.get_ident()
@@ -70,8 +68,8 @@ class Engine:
         cache = self._target.make_cache()
         for outcome in prefill(self._target, cache, token_ids, None, (), self._chunk, threading.Event()):
             if isinstance(outcome, Prefilled):
-                second, first = mx.sort(outcome.logits[0].astype(mx.float32))[-2:].tolist()
-                return first - second
+                best = mx.sort(outcome.logits[0].astype(mx.float32))[-2:]
+                return float(mx.diff(best)[0])
         raise RequestError("There is no token to look at: give at least one.")
 
     def close(self) -> None:

@@ -19,11 +19,17 @@ DEMO_PROMPTS = (
 HEADER = f"{'prompt':<22} {'plain':>10} {'DFlash':>10} {'speed-up':>9} {'tokens/cycle':>13} {'accepted':>9}  texts"
 
 
-def compare_prompts(engine: Engine, prompts: Sequence[Prompt], max_tokens: int, out: TextIO, cancel: threading.Event) -> dict[str, Any]:
-    """Runs ``prompts`` in both modes and prints a line for each as it ends."""
+def compare_prompts(
+    engine: Engine, prompts: Sequence[Prompt], max_tokens: int, repeat: int, out: TextIO, cancel: threading.Event
+) -> dict[str, Any]:
+    """Runs ``prompts`` in both modes, prints a line for each as it ends, and returns what ``run_suite`` does."""
+
+    def show(_done: int, _total: int, run: dict[str, Any]) -> None:
+        print(run_line(run), file=out, flush=True)
+
     print(f"{engine.info.name} on {engine.info.device}, {engine.info.dtype}, block of {engine.info.block_length}", file=out)
     print(HEADER, file=out, flush=True)
-    return run_suite(engine, prompts, max_tokens, progress=lambda _n, _of, run: print(run_line(run), file=out, flush=True), cancel=cancel)
+    return run_suite(engine, prompts, max_tokens, repeat, show, cancel)
 
 
 def run_line(run: dict[str, Any]) -> str:

@@ -90,8 +90,7 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
         return statistics.median(known) if known else None
 
     result: dict[str, Any] = {
-        name: median(run[name] for run in runs)
-        for name in ("completion_tokens", "speedup", "limit_tok_s", "efficiency")
+        name: median(run[name] for run in runs) for name in ("completion_tokens", "speedup", "limit_tok_s", "efficiency")
     }
     for mode in ("baseline", "dflash"):
         result[f"{mode}_tok_s"] = median(run[mode]["decode_tok_s"] for run in runs)

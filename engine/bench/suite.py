@@ -41,4 +41,5 @@ def _parse(line: str, place: str) -> Prompt:
             raise TypeError("content is not text")
         return Prompt(str(record["id"]), messages)
     except (ValueError, KeyError, TypeError) as error:
-        raise RequestError(f'{place}: {error!r}; a line is {{"id": ..., "prompt": ...}} or {{"id": ..., "messages": [...]}}.') from error
+        shape = '{"id": ..., "prompt": ...} or {"id": ..., "messages": [...]}'
+        raise RequestError(f"{place}: {error!r}; a line is {shape}.") from error

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import mlx.core as mx
 
-from engine.decoding.steps import Decoding, Step
+from engine.decoding.steps import Decoding, Step, read_ids
 
 
-def decode_baseline(state: Decoding) -> Iterator[Step]:
+def decode_baseline(state: Decoding) -> Generator[Step]:
     """Yields the first token, then one ``Step`` a token, until a stop token, the limit or cancel."""
     token, position, produced = state.anchor, state.position, 0
     while True:
         upcoming = _launch(state, token, position) if produced + 1 < state.max_tokens else None
-        tokens, ended = state.cut([int(token.item())], produced)
+        tokens, ended = state.cut(read_ids(token), produced)
         produced += len(tokens)
         state.committed += tokens
         yield Step(tuple(tokens), 0, 0)

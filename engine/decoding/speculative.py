@@ -7,13 +7,13 @@ tokens are handed out, so whoever consumes them does so while the device works.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 
 import mlx.core as mx
 
 from engine.decoding.acceptance import accepted_prefix
-from engine.decoding.steps import Decoding, Step
+from engine.decoding.steps import Decoding, Step, read_ids
 
 TIMED_EVERY = 16  # one cycle in so many is timed part by part; that costs it the overlap with the consumer
 
@@ -29,15 +29,15 @@ class _Flight:
     verify_s: float | None = None
 
 
-def decode_speculative(state: Decoding) -> Iterator[Step]:
+def decode_speculative(state: Decoding) -> Generator[Step]:
     """Yields the first token, then one ``Step`` a cycle, until a stop token, the limit or cancel."""
-    first, ended = state.cut([int(state.anchor.item())], 0)
+    first, ended = state.cut(read_ids(state.anchor), 0)
     state.committed += first
     produced, cycle = len(first), 0
     flight = None if ended else _launch(state, state.tap_rows, produced, timed=False)
     yield Step(tuple(first), 0, 0)
     while flight is not None and not state.cancel.is_set():
-        *choices, accepted = flight.result.tolist()  # the cycle's one wait
+        *choices, accepted = read_ids(flight.result)  # the cycle's one wait
         state.target.rollback(state.cache, flight.proposed - accepted)
         tokens, ended = state.cut(choices[: accepted + 1], produced)
         produced += len(tokens)

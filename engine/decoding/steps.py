@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import cast
 
 import mlx.core as mx
 
 from engine.decoding.sampling import Sampler
 from engine.drafters.protocol import DraftSession
 from engine.targets.protocol import Cache, Target
+
+
+def read_ids(ids: mx.array) -> list[int]:
+    """Waits for the device and brings ``ids`` [L] to the host: the only place where a loop does."""
+    return cast(list[int], ids.tolist())
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,4 +43,4 @@ class LookupSession:
         self._indexed = len(committed)
         start = self._follower.get(tuple(committed[-NGRAM:]))
         found = committed[start : start + length] if start is not None else []
-        return mx.array(found, dtype=anchor.dtype) if found else None
+        return mx.array(list(found), dtype=anchor.dtype) if found else None

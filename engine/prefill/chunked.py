@@ -33,7 +33,7 @@ def prefill(
     cancel: threading.Event,
 ) -> Iterator[int | Prefilled]:
     """Yields the number of prompt tokens done after each chunk, then ``Prefilled``. Ends early, without it, when cancelled."""
-    ids = mx.array(prompt, dtype=mx.int32)
+    ids = mx.array(list(prompt), dtype=mx.int32)
     last = len(prompt) - 1
     for start in range(0, last, chunk):
         if cancel.is_set():

@@ -163,7 +163,9 @@ def words_that_differ(one: str, other: str) -> tuple[str, str]:
     if one == other:
         return "", ""
     at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    start = at
+    start, longer = at, max(one, other, key=len)
+    if at == min(len(one), len(other)) and longer[at].isspace():
+        return _word_from(one, at, at), _word_from(other, at, at)  # one ends where the other goes on with a new word
     # Back to the start of the word, so that "there" against "their" shows whole words.
     while start > 0 and at - start < SNIPPET_LENGTH and not one[start - 1].isspace():
         start -= 1

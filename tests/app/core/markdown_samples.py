@@ -46,9 +46,7 @@ PIECES = (
 
 markdown_text = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=30).map("\n".join),
-    st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(("\n", " ", ""))).map("".join), max_size=30).map(
-        "".join
-    ),
+    st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(("\n", " ", ""))).map("".join), max_size=30).map("".join),
     st.text(alphabet="ab `~|->#\n\t*1.=<!\r\x0c", max_size=80),
 )
 

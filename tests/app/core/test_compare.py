@@ -1,0 +1,165 @@
+"""Side by side: both clocks, the numbers of the events, and a verdict that never calls unequal answers equal."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.core.blocks import split_blocks
+from app.core.compare import SNIPPET_LENGTH, ArmRecorder, Comparison, words_that_differ
+from engine import Event, Finished, TextDelta, Verdict
+from tests.app.core.recordings import PAIR, PAIR_WITHOUT_DRAFT, answer
+
+WORDS = ["A", " rainbow", " forms", " when", " the", " light", " bends", "."]
+PLAIN = [(0, 0, 1, 0.1)] * 7
+FAST = [(7, 3, 4, 0.1), (7, 2, 3, 0.1)]
+
+
+def recorded(mode: str, events: list[Event]) -> ArmRecorder:
+    arm = ArmRecorder(mode)
+    for event in events:
+        arm.feed(event)
+    return arm
+
+
+def compared(dflash: list[Event], baseline: list[Event] | None = None) -> Comparison:
+    plain = answer(PLAIN, mode="baseline", words=WORDS) if baseline is None else baseline
+    return Comparison("Explain rainbows", recorded("baseline", plain), recorded("dflash", dflash))
+
+
+def with_tokens(events: list[Event], ids: list[int], text: str) -> list[Event]:
+    """The same run with another answer."""
+    end = events[-1]
+    assert isinstance(end, Finished)
+    return [*events[:-1], Finished(end.reason, text, tuple(ids), end.statistics)]
+
+
+def test_identical_answers_are_reported_with_the_speedup_of_their_decoding():
+    run = compared(answer(FAST, words=WORDS))
+    assert run.speedup == pytest.approx(3.5)
+    assert run.baseline.tok_s == pytest.approx(10) and run.dflash.tok_s == pytest.approx(35)
+    assert run.tokens_per_cycle == 3.5 and run.acceptance_rate == 5 / 14
+    assert run.duration_s == run.baseline.duration_s == pytest.approx(0.25 + 0.7)
+    assert run.dflash.duration_s == pytest.approx(0.25 + 0.2)
+    assert run.verdict == Verdict(True, 8, None, True)
+    assert run.texts_there is None
+    assert run.verdict_line() == "3.5x · identical, 8 tokens"
+
+
+def test_the_first_token_that_differs_is_named_with_both_texts():
+    words = [*WORDS[:4], " a", *WORDS[5:]]
+    run = compared(with_tokens(answer(FAST, words=words), [0, 1, 2, 3, 99, 5, 6, 7], "".join(words)))
+    assert run.verdict.identical is False and run.verdict.first_difference == 4
+    assert run.texts_there == (" the", " a")
+    assert run.verdict_line() == "differs from token 4: “ the” / “ a”"
+
+
+def test_an_answer_that_ends_earlier_on_its_own_differs_at_its_end():
+    run = compared(answer(FAST[:1], words=WORDS[:5]))
+    assert run.verdict.first_difference == 5
+    assert run.verdict_line() == "differs from token 5: “ light” / the end"
+
+
+def test_other_tokens_with_the_same_text_still_differ():
+    same = answer(FAST, words=WORDS)
+    run = compared(with_tokens(same, [0, 1, 2, 3, 4, 5, 6, 99], "".join(WORDS)))
+    assert run.verdict_line() == "differs from token 7"
+
+
+def test_a_stopped_answer_is_not_called_identical():
+    run = compared(answer(FAST[:1], words=WORDS[:5], reason="cancelled"))
+    assert run.verdict == Verdict(True, 5, None, False)
+    assert run.verdict_line() == "not comparable: stopped"
+
+
+def test_a_stopped_answer_that_differs_already_is_said_to_differ():
+    stopped = answer(FAST[:1], words=["A", " sun", " forms", " when", " the"], reason="cancelled")
+    run = compared(with_tokens(stopped, [0, 50, 2, 3, 4], "A sun forms when the"))
+    assert run.verdict_line() == "differs from token 1: “ rainbow” / “ sun”"
+
+
+def test_a_failed_or_running_arm_has_no_verdict():
+    run = compared(answer(FAST, words=WORDS)[:-1])
+    assert (run.verdict, run.speedup, run.tokens_per_cycle, run.acceptance_rate) == (None, None, None, None)
+    assert run.verdict_line() == "running"
+    run.dflash.fail("The engine stopped.")
+    assert run.verdict_line() == "not comparable: failed"
+
+
+def test_one_token_has_no_speed_and_no_speedup():
+    run = compared(answer([], words=["A"]), answer([], mode="baseline", words=["A"]))
+    assert run.speedup is None
+    assert run.verdict_line() == "identical, 1 token"
+
+
+def test_a_replay_shows_each_text_as_it_stood_at_that_time():
+    run = compared(answer(FAST, words=WORDS))
+    assert run.text_at("baseline", 0.2) == run.text_at("dflash", 0.2) == ""
+    assert run.text_at("baseline", 0.25) == "A"
+    assert run.text_at("baseline", 0.36) == "A rainbow"
+    assert run.text_at("dflash", 0.36) == "A rainbow forms when the"
+    for arm in ("baseline", "dflash"):
+        assert run.text_at(arm, run.duration_s) == "".join(WORDS)
+
+
+def test_text_that_comes_after_the_last_token_is_part_of_the_replay():
+    events = answer(FAST, words=WORDS)
+    late = TextDelta(" held back", (), 0.5)
+    run = compared([*events[:-1], late, events[-1]])
+    assert run.dflash.duration_s == 0.5
+    assert run.dflash.text.endswith(" held back")
+    assert run.text_at("dflash", run.duration_s) == run.dflash.text
+
+
+@given(st.text("ab \n", max_size=30), st.text("ab \n", max_size=30))
+def test_the_words_that_differ_come_from_the_same_place_and_differ(one: str, other: str):
+    here, there = words_that_differ(one, other)
+    if one == other:
+        assert (here, there) == ("", "")
+        return
+    assert here != there
+    assert here in one and there in other
+    assert max(len(here), len(there)) <= 2 * SNIPPET_LENGTH
+
+
+def test_whole_words_are_shown_where_only_their_ends_differ():
+    assert words_that_differ("say there now", "say their now") == (" there", " their")
+    assert words_that_differ("there", "their") == ("there", "their")
+    assert words_that_differ("say the cat", "say there") == (" the cat", " there")
+    assert words_that_differ("same", "same but more") == ("", " but")
+
+
+def test_the_report_holds_the_verdict_the_numbers_and_both_answers():
+    words = [*WORDS[:4], " a", *WORDS[5:]]
+    run = compared(with_tokens(answer(FAST, words=words), [0, 1, 2, 3, 99, 5, 6, 7], "".join(words)))
+    report = run.report_markdown(PAIR, {"Machine": "Apple M4, 16 GB"})
+    assert "**differs from token 4: “ the” / “ a”**" in report
+    assert "- Machine: Apple M4, 16 GB\n" in report
+    assert "- Draft: draft, block length 8\n" in report
+    assert "| Speed | 10 tok/s | 35 tok/s |" in report
+    assert "| Accepted | – | 36 % (5 of 14) |" in report
+    for text in ("Explain rainbows", run.baseline.text, run.dflash.text):
+        assert f"```\n{text}\n```" in report
+    assert [block.kind for block in split_blocks(report)].count("table") == 1
+
+
+def test_the_report_of_identical_answers_holds_the_answer_once():
+    report = compared(answer(FAST, words=WORDS)).report_markdown(PAIR_WITHOUT_DRAFT, {})
+    assert report.count("A rainbow forms") == 1
+    assert "- Draft: none\n" in report
+
+
+def test_the_report_says_why_an_arm_fell_back_or_failed():
+    fell_back = answer(PLAIN, mode="baseline", words=WORDS, fallback="The draft does not fit.")
+    run = compared(fell_back)
+    run.baseline.fail("The engine stopped.")
+    report = run.report_markdown(PAIR, {})
+    assert "Plain: The engine stopped." in report
+    assert "DFlash: The draft does not fit." in report
+
+
+def test_a_prompt_with_fences_cannot_break_the_report():
+    run = Comparison("```py\nx\n```", ArmRecorder("baseline"), ArmRecorder("dflash"))
+    codes = [block.text for block in split_blocks(run.report_markdown(PAIR, {})) if block.kind == "code"]
+    assert codes == ["```py\nx\n```", "", ""]

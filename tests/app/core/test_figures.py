@@ -1,0 +1,46 @@
+"""Figures are worded the same everywhere, and only where they were measured."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.core.figures import answer_statistics, percent, rate, seconds, statistics_line
+from tests.app.core import recordings
+
+
+def test_the_line_under_an_answer():
+    assert statistics_line(answer_statistics(recordings.ENDED[-1])) == ("79 tok/s · 4.8 tokens/cycle · 54 % accepted · first 0.2 s")
+    assert statistics_line(answer_statistics(recordings.PLAIN[-1])) == "33 tok/s · plain decoding · first 0.2 s"
+    assert statistics_line(answer_statistics(recordings.CUT_BY_LIMIT[-1])).endswith(" · cut at the token limit")
+    assert statistics_line(answer_statistics(recordings.ONE_TOKEN[-1])) == "first 0.2 s · cut at the token limit"
+
+
+@pytest.mark.parametrize("kept", [None, {}, {"completion_tokens": 0, "ttft_s": 0.0}])
+def test_no_line_where_nothing_was_measured(kept):
+    assert statistics_line(kept) == ""
+
+
+def test_statistics_of_another_version_leave_out_what_is_missing():
+    assert statistics_line({"completion_tokens": 3, "decode_tok_s": 12.0, "unknown": 1}) == "12 tok/s"
+
+
+def test_what_is_kept_with_an_answer_is_plain_and_complete():
+    kept = answer_statistics(recordings.CUT_BY_LIMIT[-1])
+    statistics = recordings.CUT_BY_LIMIT[-1].statistics
+    assert json.loads(json.dumps(kept)) == kept
+    assert kept["finish_reason"] == "length"
+    for name in ("completion_tokens", "cycles", "decode_s", "decode_tok_s", "tokens_per_cycle", "acceptance_rate", "fallback"):
+        assert kept[name] == getattr(statistics, name)
+
+
+@pytest.mark.parametrize(
+    ("worded", "expected"),
+    [
+        (rate(41.4), "41 tok/s"), (rate(4.12), "4.1 tok/s"), (rate(9.96), "10 tok/s"), (rate(1234), "1,234 tok/s"),
+        (percent(0.714), "71 %"), (seconds(0.31), "0.3 s"), (seconds(59.97), "1 min 0 s"), (seconds(125), "2 min 5 s"),
+    ],
+)  # fmt: skip
+def test_rounding_never_makes_a_figure_longer_than_it_has_to_be(worded: str, expected: str):
+    assert worded == expected

@@ -54,9 +54,7 @@ class ChatStore:
         """A new, empty chat."""
         now, title = time.time(), _title(title)
         with in_words(self._path), transaction(self._db):
-            cursor = self._db.execute(
-                "INSERT INTO chats (title, created_at, updated_at) VALUES (?, ?, ?)", (title, now, now)
-            )
+            cursor = self._db.execute("INSERT INTO chats (title, created_at, updated_at) VALUES (?, ?, ?)", (title, now, now))
         assert cursor.lastrowid is not None
         return Chat(cursor.lastrowid, title, now, now)
 
@@ -69,9 +67,7 @@ class ChatStore:
     def chats(self) -> list[Chat]:
         """All chats, the one last written to first."""
         with in_words(self._path):
-            return [
-                Chat(*row) for row in self._db.execute(f"SELECT {_CHAT} FROM chats ORDER BY updated_at DESC, id DESC")
-            ]
+            return [Chat(*row) for row in self._db.execute(f"SELECT {_CHAT} FROM chats ORDER BY updated_at DESC, id DESC")]
 
     def rename_chat(self, chat_id: int, title: str) -> None:
         """Changes the title and not the place in the list; nothing happens if the chat is gone."""

@@ -45,9 +45,7 @@ def in_words(path: Path) -> Iterator[None]:
     except sqlite3.ProgrammingError:
         raise  # a closed store or the wrong thread: our fault, not the user's
     except sqlite3.Error as error:
-        message = _MESSAGES.get(
-            primary_code(error), "The chats in {path} cannot be used ({error}): restart Slipstream."
-        )
+        message = _MESSAGES.get(primary_code(error), "The chats in {path} cannot be used ({error}): restart Slipstream.")
         raise StoreError(message.format(path=path, error=error)) from error
     except OSError as error:
         raise StoreError(f"The folder {path.parent} cannot be used ({error.strerror}): make it writable.") from error

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from app.core.blocks import split_blocks
 from app.core.compare import SNIPPET_LENGTH, ArmRecorder, Comparison, words_that_differ
 from engine import Event, Finished, TextDelta, Verdict
+from tests.app.core.record_events import read
 from tests.app.core.recordings import PAIR, PAIR_WITHOUT_DRAFT, answer
 
 WORDS = ["A", " rainbow", " forms", " when", " the", " light", " bends", "."]
@@ -45,6 +46,16 @@ def test_identical_answers_are_reported_with_the_speedup_of_their_decoding():
     assert run.verdict == Verdict(True, 8, None, True)
     assert run.texts_there is None
     assert run.verdict_line() == "3.5x · identical, 8 tokens"
+
+
+def test_recorded_runs_of_the_real_engine_are_identical_and_replay_to_their_whole_text():
+    run = Comparison("", recorded("baseline", read("baseline_limit")), recorded("dflash", read("dflash_limit")))
+    assert run.baseline.text == run.baseline.finished.text
+    assert run.dflash.text == run.dflash.finished.text
+    assert run.text_at("dflash", run.duration_s) == run.text_at("baseline", run.duration_s) == run.dflash.text
+    assert run.verdict_line() == f"{run.speedup:.1f}x · identical, 48 tokens"
+    decode_s = [arm.finished.statistics.decode_s for arm in (run.baseline, run.dflash)]
+    assert run.speedup == pytest.approx(decode_s[0] / decode_s[1])
 
 
 def test_the_first_token_that_differs_is_named_with_both_texts():

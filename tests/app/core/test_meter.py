@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.meter import CHOSE_PLAIN, NO_DRAFT, RIBBON_LENGTH, Meter, MeterSnapshot, RibbonCycle
+from app.core.rate_window import WINDOW_S
 from engine import Event, Finished, LoadProgress, PrefillProgress, Started, Statistics
 from tests.app.core import recordings
+from tests.app.core.record_events import REQUESTS, read
 from tests.app.core.recordings import PAIR, PAIR_WITHOUT_DRAFT, answer
 
 LATE_S = 0.004  # how long an event is on its way to the window
@@ -75,6 +77,25 @@ def test_any_sequence_of_cycles_adds_up_to_the_final_statistics(cycles: list[tup
     assert shown.acceptance_rate == statistics.acceptance_rate
     assert shown.tok_s == statistics.decode_tok_s
     assert shown.ribbon == tuple(RibbonCycle(a, p, c) for p, a, c, _ in cycles[-RIBBON_LENGTH:])
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_the_totals_agree_on_recorded_runs_of_the_real_engine(name: str):
+    events = read(name)
+    statistics: Statistics = events[-1].statistics
+    before, now = play(events[:-1])
+    counted = before.snapshot(now)
+    meter, now = play(events)
+    shown = meter.snapshot(now)
+    for snapshot in (counted, shown):
+        assert snapshot.tokens == statistics.completion_tokens
+        assert snapshot.acceptance_rate == statistics.acceptance_rate
+        assert snapshot.tokens_per_cycle == statistics.tokens_per_cycle
+        assert snapshot.ttft_s == pytest.approx(statistics.ttft_s, abs=0.001)
+    assert shown.tok_s == statistics.decode_tok_s
+    if statistics.decode_s < WINDOW_S:
+        assert counted.tok_s == pytest.approx(statistics.decode_tok_s, rel=0.01)
+    assert shown.phase == ("stopped" if name.endswith("cancelled") else "done")
 
 
 def test_a_cycle_cut_by_the_token_limit_counts_what_entered_the_answer():

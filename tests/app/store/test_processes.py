@@ -68,9 +68,7 @@ def test_two_programs_that_make_and_write_one_file_at_once_lose_nothing(path: Pa
     chats = {chat.title: chat.id for chat in store.chats()}
     assert sorted(chats) == sorted(names)
     for name in names:
-        assert [(m.content, m.state) for m in store.messages(chats[name])] == [
-            (f"{name} {i}", "done") for i in range(100)
-        ]
+        assert [(m.content, m.state) for m in store.messages(chats[name])] == [(f"{name} {i}", "done") for i in range(100)]
         assert store.setting(f"last {name}") == 99
     assert len(store.search("one")) == 1
     store.close()

@@ -66,9 +66,9 @@ def weight_files(folder: Path) -> list[Path]:
     if index.exists():
         try:
             names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            files = [folder / name for name in names]
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise ModelError(f"{index} cannot be read ({error!r}): download the model again.") from error
-        files = [folder / name for name in names]
     else:
         files = sorted(folder.glob("model*.safetensors"))
     if not files:

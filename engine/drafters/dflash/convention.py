@@ -53,19 +53,17 @@ class DraftConvention:
         for file in weight_files(folder):
             shapes |= tensor_shapes(file)
         layers = config.need("num_hidden_layers", int)
-        if (norm := shapes.get("norm.weight")) is None or (head := shapes.get("layers.0.self_attn.q_norm.weight")) is None:
-            raise ModelError(f"{folder} has no norm.weight or layers.0.self_attn.q_norm.weight: it is not a DFlash draft.")
         kinds = _layer_kinds(config, layers)
-        return cls(
-            hidden_size=norm[0],
+        convention = cls(
+            hidden_size=_length(shapes, "norm.weight", folder),
             intermediate_size=config.need("intermediate_size", int),
             num_layers=layers,
             num_heads=config.need("num_attention_heads", int),
             num_kv_heads=config.need("num_key_value_heads", int),
-            head_dim=head[0],
+            head_dim=_length(shapes, "layers.0.self_attn.q_norm.weight", folder),
             norm_eps=config.need("rms_norm_eps", float),
             rope_theta=config.need("rope_theta", float, ("rope_parameters", *SECTION)),
-            rope_scaling=config.get("rope_scaling", dict),
+            rope_scaling=_rope_scaling(config),
             max_positions=config.get("max_position_embeddings", int, 2**17),
             vocab_size=config.need("vocab_size", int),
             block_length=config.need("block_size", int, SECTION),
@@ -74,8 +72,10 @@ class DraftConvention:
             causal=_causality(config, kinds),
             windows=_windows(config, kinds),
             quantization=config.get("quantization", dict),
-            draft_vocab_size=shapes[REDUCED][0] if REDUCED in shapes else None,
+            draft_vocab_size=_length(shapes, REDUCED, folder) if REDUCED in shapes else None,
         )
+        _check_numbers(convention, config)
+        return convention
 
     def check_fits(self, target: TargetShape, draft_name: str) -> None:
         """Raises ``ModelError`` where this draft was trained for another target, naming the first number that differs."""
@@ -93,26 +93,57 @@ class DraftConvention:
 
 
 def _check_kind(config: Config) -> None:
-    names = config.get("architectures", list, [])
-    if ARCHITECTURE in names or (not names and config.get("dflash_config", dict) is not None):
+    names, section = config.get("architectures", list, []), config.get(SECTION[0], dict)
+    if ARCHITECTURE in names or (not names and section is not None):
         return
-    found = config.get("speculators_model_type", str) or ", ".join(map(str, names)) or config.get("model_type", str) or "unknown"
+    found = ", ".join(map(str, names)) or config.get("model_type", str) or "unknown"
+    if "speculators_model_type" in config.values or "speculators_config" in config.values:
+        found += ", packaged by speculators"
     raise ModelError(f"{config.path.parent} is not a DFlash draft (found {found}): use a checkpoint of kind {ARCHITECTURE}.")
+
+
+def _length(shapes: dict[str, tuple[int, ...]], name: str, folder: Path) -> int:
+    """The length of a vector; what the tensors say is preferred to the config, which is often a copy of the target's."""
+    shape = shapes.get(name)
+    if shape is None or len(shape) != 1:
+        raise ModelError(f"{folder} has no vector {name}: it is not a complete DFlash draft, download it again.")
+    return shape[0]
+
+
+def _check_numbers(convention: DraftConvention, config: Config) -> None:
+    """Sizes that no tensor's shape would contradict, or only with a riddle for a message."""
+    c = convention
+    problem = None
+    if c.block_length < 2:
+        problem = f"block_size is {c.block_length}, which leaves no slot to propose in"
+    elif min(c.num_layers, c.num_heads, c.num_kv_heads, c.intermediate_size) < 1 or c.num_heads % c.num_kv_heads:
+        problem = f"{c.num_heads} attention heads over {c.num_kv_heads} key/value heads in {c.num_layers} layers cannot be"
+    elif any(window is not None and window < 1 for window in c.windows):
+        problem = "sliding_window is below 1"
+    if problem:
+        raise ModelError(f"{config.path}: {problem}: download the draft again.")
+
+
+def _rope_scaling(config: Config) -> dict[str, Any] | None:
+    """Older configs keep it apart, newer ones beside rope_theta in rope_parameters; None for plain RoPE."""
+    scaling = config.get("rope_scaling", dict) or config.get("rope_parameters", dict, {})
+    kind = scaling.get("rope_type", scaling.get("type", "default"))
+    return None if kind == "default" else scaling
 
 
 def _taps(config: Config) -> tuple[int, ...]:
     taps = config.get("target_layer_ids", list, sections=SECTION)
     if taps is None:  # z-lab's own default where the ids are absent: evenly spaced, one for each draft layer
         layers, count = config.need("num_target_layers", int), config.need("num_hidden_layers", int)
-        taps = [round(1 + i * (layers - 4) / max(1, count - 1)) for i in range(count)]
-    if not taps or not all(isinstance(tap, int) for tap in taps) or sorted(set(taps)) != taps:
+        taps = [layers // 2] if count == 1 else [round(1 + i * (layers - 4) / (count - 1)) for i in range(count)]
+    if not taps or not all(type(tap) is int for tap in taps) or sorted(set(taps)) != taps:
         raise ModelError(f"{config.path}: target_layer_ids {taps} are not ascending layer numbers: download the draft again.")
     return tuple(taps)
 
 
 def _layer_kinds(config: Config, layers: int) -> list[str]:
     kinds = config.get("layer_types", list) or ["full_attention"] * layers
-    if len(kinds) != layers or not set(kinds) <= {"full_attention", "sliding_attention"}:
+    if len(kinds) != layers or not all(kind in ("full_attention", "sliding_attention") for kind in kinds):
         raise ModelError(f"{config.path}: layer_types {kinds} do not describe {layers} attention layers.")
     return kinds
 

@@ -9,7 +9,7 @@ import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.utils import dequantize_model
 
-from engine.drafters.dflash.convention import DraftConvention
+from engine.drafters.dflash.convention import REDUCED, DraftConvention
 from engine.drafters.dflash.model import DFlashModel
 from engine.errors import ModelError
 from engine.models.checkpoint import weight_files
@@ -23,10 +23,8 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
     """
     convention = DraftConvention.read(folder)
     convention.check_fits(target, folder.name)
-    weights: dict[str, mx.array] = {}
-    for file in weight_files(folder):
-        weights |= mx.load(str(file))  # type: ignore[arg-type]
-    model = DFlashModel(convention)
+    weights = _read_weights(folder)
+    model = _empty_model(convention, folder)
     if convention.quantization is not None:
         _quantize_like(model, convention.quantization, weights, folder)
     _check_names(model, weights, folder)
@@ -42,10 +40,30 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
     return model
 
 
+def _read_weights(folder: Path) -> dict[str, mx.array]:
+    weights: dict[str, mx.array] = {}
+    for file in weight_files(folder):
+        try:
+            weights |= mx.load(str(file))  # type: ignore[arg-type]
+        except RuntimeError as error:  # a number format MLX does not know
+            raise ModelError(f"{file} cannot be read ({error}): use a draft in bf16, fp16 or fp32.") from error
+    return weights
+
+
+def _empty_model(convention: DraftConvention, folder: Path) -> DFlashModel:
+    try:
+        return DFlashModel(convention)
+    except (ValueError, KeyError, TypeError, AssertionError) as error:  # what building RoPE raises for settings it lacks
+        reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        raise ModelError(f"{folder / 'config.json'}: the position scaling cannot be used ({reason}): choose another draft.") from error
+
+
 def _check_reduced_vocabulary(model: DFlashModel, target: TargetShape, folder: Path) -> None:
     ids = model.target_ids()
     if ids is None:
         return
+    if not mx.issubdtype(model.d2t.dtype, mx.integer):
+        raise ModelError(f"The draft in {folder} has a d2t that is not whole numbers: download it again.")
     in_range = (ids >= 0).all() & (ids < target.vocab_size).all()
     if not (in_range & (ids[1:] > ids[:-1]).all()).item():
         raise ModelError(f"The draft in {folder} names tokens outside the target's vocabulary (d2t): download it again.")
@@ -55,7 +73,10 @@ def _quantize_like(model: DFlashModel, settings: dict[str, int], weights: dict[s
     bits, group = settings.get("bits"), settings.get("group_size")
     if not isinstance(bits, int) or not isinstance(group, int):
         raise ModelError(f"{folder / 'config.json'}: quantization needs whole numbers for bits and group_size.")
-    nn.quantize(model, group_size=group, bits=bits, class_predicate=lambda path, _: f"{path}.scales" in weights)
+    try:
+        nn.quantize(model, group_size=group, bits=bits, class_predicate=lambda path, _: f"{path}.scales" in weights)
+    except ValueError as error:
+        raise ModelError(f"{folder / 'config.json'}: {bits} bits in groups of {group} cannot be used ({error}).") from error
 
 
 def _check_names(model: DFlashModel, weights: dict[str, mx.array], folder: Path) -> None:
@@ -65,3 +86,9 @@ def _check_names(model: DFlashModel, weights: dict[str, mx.array], folder: Path)
         parts = [f"lacks {', '.join(missing[:4])}"] if missing else []
         parts += [f"has unknown {', '.join(unexpected[:4])}"] if unexpected else []
         raise ModelError(f"The draft in {folder} {' and '.join(parts)}: it is not a complete DFlash v1 checkpoint.")
+    # MLX reads 8-bit floats as bytes and would multiply by those without a word.
+    packed = {f"{name.removesuffix('scales')}{part}" for name in weights if name.endswith(".scales") for part in ("weight", "scales")}
+    foreign = [name for name, array in weights.items() if not mx.issubdtype(array.dtype, mx.floating)]
+    foreign = sorted(set(foreign) - packed - {REDUCED})
+    if foreign:
+        raise ModelError(f"The draft in {folder} holds {foreign[0]} in a format MLX does not compute in: use bf16, fp16 or fp32.")

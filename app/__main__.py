@@ -42,12 +42,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     if options.screenshot is not None:
         return take_screenshots(options.screenshot, options.pair)
     if not has_display():
-        from engine.cli import demo
-
-        return demo() or take_screenshots(Path.cwd(), options.pair)
+        return run_demo(options.pair or "starter") or take_screenshots(Path.cwd(), options.pair)
     from app.main import Options, run
 
     return run(Options(options.pair, options.data))
+
+
+def run_demo(pair: str) -> int:
+    """Compares both modes in the terminal."""
+    from engine import SlipstreamError
+    from engine.cli import demo
+
+    try:
+        return demo(pair)
+    except SlipstreamError as error:
+        print(error, file=sys.stderr)
+        return 1
 
 
 def take_screenshots(path: Path, pair: str | None) -> int:

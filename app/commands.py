@@ -108,16 +108,12 @@ COMMANDS: tuple[Command, ...] = (
         "Ctrl+R",
         lambda s: s.idle and s.has_question,
     ),
-    Command(
-        "rename_chat", "File", "Rename Chat …", lambda a: a.rename_chat(), "Ctrl+Shift+N", _in_chat, separated=True
-    ),
+    Command("rename_chat", "File", "Rename Chat …", lambda a: a.rename_chat(), "Ctrl+Shift+N", _in_chat, separated=True),
     Command("delete_chat", "File", "Delete Chat …", lambda a: a.delete_chat(), "Ctrl+Shift+Backspace", _in_chat),
     Command("export_chat", "File", "Export Chat …", lambda a: a.export_chat(), "Ctrl+Shift+E", _in_chat),
     Command("close_window", "File", "Close Window", lambda a: a.close_window(), "Ctrl+W", separated=True),
     Command("quit", "File", "Quit Slipstream", lambda a: a.quit(), "Ctrl+Q", role=Role.QuitRole),
-    Command(
-        "copy_answer", "Edit", "Copy Last Answer", lambda a: a.copy_answer(), "Ctrl+Shift+C", lambda s: s.has_answer
-    ),
+    Command("copy_answer", "Edit", "Copy Last Answer", lambda a: a.copy_answer(), "Ctrl+Shift+C", lambda s: s.has_answer),
     Command("copy_report", "Edit", "Copy Comparison Report", lambda a: a.copy_report(), "", _compared),
     Command("find_chats", "Edit", "Search Chats", lambda a: a.find_chats(), "Ctrl+Shift+F", separated=True),
     Command(

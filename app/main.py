@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 
 import platformdirs
-from PySide6.QtCore import QEvent, QLocale, QObject, QSocketNotifier, Qt
+from PySide6.QtCore import QEvent, QLocale, QObject, QSocketNotifier, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import mac
@@ -62,7 +62,12 @@ def make_application(argv: list[str]) -> QApplication:
 
 
 class Program(QObject):
-    """The window, its services and every way to quit: window close, Quit, the system's log-out, SIGINT and SIGTERM."""
+    """The window, its services and every way to quit: window close, Quit, log-out, SIGINT and SIGTERM.
+
+    ``ended()`` fires once all is saved and stopped.
+    """
+
+    ended = Signal()
 
     def __init__(self, application: QApplication, folder: Path, options: Options, loader: Loader = load_engine):
         super().__init__()
@@ -72,7 +77,6 @@ class Program(QObject):
         self.services = Services(folder, loader)
         self.window = MainWindow(self.services)
         self.instance: SingleInstance | None = None
-        self.exit_code = 0
         self._activity = mac.Activity()
         self._quitting = False
         self.services.client.state_changed.connect(self._on_state)
@@ -88,7 +92,7 @@ class Program(QObject):
         application.installEventFilter(self)
 
     def quit(self) -> None:
-        """Saves, stops the engine, and ends the event loop; calling it again changes nothing."""
+        """Saves, stops the engine and lets go of everything; calling it again changes nothing."""
         if self._quitting:
             return
         self._quitting = True
@@ -102,7 +106,7 @@ class Program(QObject):
         if not stopped:
             # The engine's thread hangs in native code. Everything is saved; a normal exit would wait for it for ever.
             os._exit(0)
-        self._application.exit(self.exit_code)
+        self.ended.emit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The Dock's click brings a closed window back; the Dock's Quit goes the same way as ours."""
@@ -186,6 +190,7 @@ def run(options: Options, loader: Loader = load_engine) -> int:
         return 1
     program.instance = instance
     instance.raise_requested.connect(program.window.raise_window, Qt.ConnectionType.QueuedConnection)
+    program.ended.connect(lambda: application.exit(0))
     bridge = SignalBridge(program)
     program.window.show()
     try:

@@ -49,9 +49,7 @@ class Conversation(QObject):
     answer_ended = Signal(object)
     failed = Signal(object)
 
-    def __init__(
-        self, store: ChatStore, client: EngineClient, settings: SettingsService, parent: QObject | None = None
-    ):
+    def __init__(self, store: ChatStore, client: EngineClient, settings: SettingsService, parent: QObject | None = None):
         super().__init__(parent)
         self.store, self.client, self._settings = store, client, settings
         self.chat: Chat | None = None
@@ -150,9 +148,7 @@ class Conversation(QObject):
         settings = self._settings.current
         # A pair without a draft answers plainly: the engine says so in a Fallback, it is no error.
         wanted: Mode = "auto" if mode == "dflash" and self.client.info and not self.client.info.draft_name else mode
-        return GenerationRequest(
-            request_messages(asked), wanted, max_tokens=settings.max_tokens, temperature=settings.temperature
-        )
+        return GenerationRequest(request_messages(asked), wanted, max_tokens=settings.max_tokens, temperature=settings.temperature)
 
     # What comes back
 

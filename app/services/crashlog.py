@@ -55,9 +55,7 @@ class CrashLog:
             return None
         return path.replace(self._folder / PREVIOUS)
 
-    def _on_uncaught(
-        self, kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _on_uncaught(self, kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
         error = error if error is not None else kind()
         log.error("uncaught error", exc_info=(kind, error, traceback))
         self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} uncaught error\n")

@@ -36,6 +36,7 @@ class Banner(QFrame):
         layout.addWidget(self.action)
         layout.addWidget(self._close)
         self.restyle()
+        self.action.hide()
         self.hide()
 
     @property

@@ -59,9 +59,11 @@ class PromptEdit(QPlainTextEdit):
         """Return sends; with Shift or Option it makes a line; while an input method composes, it belongs to that."""
         is_return = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
         line_break = event.modifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier)
-        if is_return and not line_break and not self._composing:
+        if is_return and self._composing:
+            event.ignore()
+        elif is_return and not line_break:
             self.submitted.emit()
-        elif is_return and line_break:
+        elif is_return:
             self.textCursor().insertText("\n")
             self.ensureCursorVisible()
         elif event.key() == Qt.Key.Key_Escape:
@@ -155,7 +157,9 @@ class ModeSwitch(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         for mode, name in MODE_NAMES.items():
-            button = ModeButton(text=name, checkable=True)
+            button = ModeButton()
+            button.setText(name)
+            button.setCheckable(True)
             button.setAccessibleName(f"Mode: {name}")
             button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
             button.clicked.connect(lambda _checked=False, mode=mode: self.chosen.emit(mode))

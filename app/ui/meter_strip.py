@@ -134,9 +134,7 @@ class MeterStrip(QWidget):
             if self.figures[key].text() != text:
                 self.figures[key].setText(text)
         words = status_of(snapshot)
-        self.status.setText(
-            self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width())
-        )
+        self.status.setText(self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width()))
         self.status.setToolTip(words)
         self.reason.setVisible(snapshot.off_reason is not None)
         self.reason.setToolTip(snapshot.off_reason or "")

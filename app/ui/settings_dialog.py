@@ -26,9 +26,7 @@ class SettingsDialog(QDialog):
         self.setWindowTitle("Settings")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         current = service.current
-        self.temperature = QDoubleSpinBox(
-            minimum=0.0, maximum=2.0, singleStep=0.1, decimals=1, value=current.temperature
-        )
+        self.temperature = QDoubleSpinBox(minimum=0.0, maximum=2.0, singleStep=0.1, decimals=1, value=current.temperature)
         self.max_tokens = QSpinBox(minimum=1, maximum=32_768, singleStep=256, value=current.max_tokens)
         self.mode, self.text_size = QComboBox(), QComboBox()
         for mode, name in MODE_NAMES.items():
@@ -52,9 +50,7 @@ class SettingsDialog(QDialog):
         ):
             field.setAccessibleName(text)
             form.addRow(text, field)
-        hint = QLabel(
-            "Temperature 0 always takes the likeliest token: the same prompt gives the same answer.", wordWrap=True
-        )
+        hint = QLabel("Temperature 0 always takes the likeliest token: the same prompt gives the same answer.", wordWrap=True)
         form.addRow(hint)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.close)

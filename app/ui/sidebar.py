@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime
 
-from PySide6.QtCore import QPoint, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFont, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -67,6 +67,7 @@ class ChatList(QListWidget):
             item = QListWidgetItem(chat.title)
             item.setData(CHAT_ID, chat.id)
             item.setToolTip(chat.title)
+            item.setSizeHint(QSize(0, self.fontMetrics().height() + theme.S))
             item.setFlags(item.flags() | Qt.ItemFlag.ItemIsEditable)
             self.addItem(item)
             if chat.id == current:
@@ -106,6 +107,7 @@ class ChatList(QListWidget):
         item = QListWidgetItem(text)
         item.setFlags(Qt.ItemFlag.NoItemFlags)
         item.setFont(theme.scaled_font(85, QFont.Weight.DemiBold))
+        item.setSizeHint(QSize(0, self.fontMetrics().height() + theme.S))
         return item
 
     def _on_current(self, item: QListWidgetItem | None, _before: QListWidgetItem | None) -> None:

@@ -56,8 +56,11 @@ def _from_colours(base_rgb: int, text_rgb: int) -> Theme:
 
 def blend(under: QColor, over: QColor, share: float) -> QColor:
     """``share`` of ``over`` on ``under``, each channel on its own."""
-    pairs = zip(under.getRgb()[:3], over.getRgb()[:3], strict=True)
-    return QColor(*(round(a + (b - a) * share) for a, b in pairs))
+
+    def mix(low: int, high: int) -> int:
+        return round(low + (high - low) * share)
+
+    return QColor(mix(under.red(), over.red()), mix(under.green(), over.green()), mix(under.blue(), over.blue()))
 
 
 def tint(label: QWidget, colour: QColor) -> None:

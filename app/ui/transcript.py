@@ -38,9 +38,9 @@ class Transcript(QScrollArea):
         self._earlier.clicked.connect(self.mount_earlier)
         self._messages.addWidget(self._earlier, 0, Qt.AlignmentFlag.AlignHCenter)
         self._messages.addStretch(1)
-        page = QVBoxLayout(self._page)
-        page.setContentsMargins(theme.L, 0, theme.L, 0)
-        page.addWidget(self._column, 1, Qt.AlignmentFlag.AlignHCenter)
+        self._page_layout = QVBoxLayout(self._page)
+        self._page_layout.setContentsMargins(theme.L, 0, theme.L, 0)
+        self._page_layout.addWidget(self._column, 1, Qt.AlignmentFlag.AlignHCenter)
         self._column.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         self.setWidget(self._page)
         self._to_end = QToolButton(self.viewport())
@@ -99,15 +99,15 @@ class Transcript(QScrollArea):
         for offset, message in enumerate(batch):
             self._mount(message, 1 + offset)
         self._earlier.setVisible(bool(self._older))
-        self._page.layout().activate()
-        self.widget().adjustSize()
+        self._page_layout.activate()
+        self._page.adjustSize()
         bar.setValue(bar.maximum() - from_end)
 
     @property
     def answers(self) -> list[AnswerMessage]:
         """The answers on show, oldest first."""
-        ordered = (self._messages.itemAt(index).widget() for index in range(self._messages.count()))
-        return [widget for widget in ordered if isinstance(widget, AnswerMessage)]
+        answers = [widget for widget in self._mounted.values() if isinstance(widget, AnswerMessage)]
+        return sorted(answers, key=lambda answer: answer.message.id)
 
     @property
     def count(self) -> int:

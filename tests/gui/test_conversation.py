@@ -1,4 +1,4 @@
-"""Nothing is lost: messages are kept before they are shown, partial answers while they stream, and failures are marked."""
+"""Nothing is lost: messages are kept before they are shown, partial answers while they stream, failures marked."""
 
 from __future__ import annotations
 

@@ -1,0 +1,152 @@
+"""How answers are drawn: block by block, only the tail touched, code copied alone, nothing swallowed or fetched."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt, QUrl
+from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextDocument
+from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
+
+from app.ui.blocks import CodeBlock, ProseBlock, open_link
+from app.ui.highlight import lexer_for
+from app.ui.message import AnswerBody
+from tests.gui.conftest import delete_later
+
+TEXT = """Intro with <b>angle</b> brackets and `vector<int>`.
+
+```python
+def f(x):
+    return "𝒳 and ü"  # note
+```
+
+| a | b |
+|---|---|
+| 1 | 2 |
+
+> quoted
+
+Last
+line
+"""
+
+
+@pytest.fixture
+def body(qtbot):
+    scroll, body = QScrollArea(widgetResizable=True), AnswerBody(100)
+    scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    page = QWidget()
+    layout = QVBoxLayout(page)
+    layout.addWidget(body)
+    layout.addStretch(1)
+    scroll.setWidget(page)
+    scroll.resize(600, 800)
+    scroll.show()
+    yield body
+    scroll.hide()
+    delete_later(scroll)
+
+
+def settle(qtbot, body) -> None:
+    """Waits until all code is coloured."""
+    code = [widget for widget in body.widgets if isinstance(widget, CodeBlock)]
+    qtbot.waitUntil(lambda: not any(widget.highlighter.working for widget in code), timeout=5_000)
+
+
+def test_streaming_gives_the_same_blocks_as_showing_it_whole(qtbot, body):
+    for char in TEXT:
+        body.feed(char)
+    body.finish()
+    streamed = list(body.blocks)
+    kinds = [type(widget) for widget in body.widgets]
+    body.set_text(TEXT)
+    assert body.blocks == streamed and [type(widget) for widget in body.widgets] == kinds
+    assert kinds == [ProseBlock, CodeBlock, ProseBlock, ProseBlock, ProseBlock]
+    settle(qtbot, body)
+
+
+def test_a_settled_block_keeps_its_widget_and_is_never_drawn_again(qtbot, body, monkeypatch):
+    drawn = []
+    draw = ProseBlock._draw
+    monkeypatch.setattr(ProseBlock, "_draw", lambda self: (drawn.append(self), draw(self)))
+    body.feed("First paragraph.\n\nSecond ")
+    first, times = body.widgets[0], drawn.count(body.widgets[0])
+    for _step in range(50):
+        body.feed("word ")
+    body.feed("\n\nThird")
+    assert body.widgets[0] is first and drawn.count(first) == times
+
+
+def test_angle_brackets_are_shown_not_swallowed(body):
+    body.set_text("Use vector<int> and List<String>. <think>hm</think>")
+    assert body.widgets[0].toPlainText() == "Use vector<int> and List<String>. <think>hm</think>"
+
+
+def test_line_ends_inside_a_paragraph_are_kept(body):
+    body.set_text("Roses are red,\nviolets are blue.")
+    assert body.widgets[0].toPlainText().replace("\u2028", "\n") == "Roses are red,\nviolets are blue."
+
+
+def test_copy_takes_the_code_alone_as_the_model_wrote_it(qtbot, body):
+    code = "def f():\n\treturn '" + "z" * 5_000 + "'"
+    body.set_text(f"Before\n\n```python\n{code}\n```\n\nAfter")
+    block = body.widgets[1]
+    block.copy_code()
+    assert QGuiApplication.clipboard().text() == code
+    settle(qtbot, body)
+    qtbot.waitUntil(lambda: block._copy.text() == "Copy", timeout=3_000)
+
+
+def test_code_is_coloured_once_its_fence_closes_also_behind_wide_characters(qtbot, body):
+    body.feed('```python\nx = "𝒳𝒳"  # note\n')
+    block = body.widgets[0]
+    assert block.highlighter._lines == {} and not block.highlighter.working
+    body.feed("```\n\nDone.")
+    settle(qtbot, body)
+    spans = {group: (start, length) for start, length, group in block.highlighter._lines[0]}
+    line = block.edit.document().firstBlock().text().encode("utf-16-le")
+    start, length = spans["comment"]
+    assert line[2 * start : 2 * (start + length)].decode("utf-16-le") == "# note"
+    formats = block.edit.document().firstBlock().layout().formats()
+    assert any(span.start == start and span.length == length for span in formats)
+
+
+def test_an_unknown_language_is_left_plain():
+    assert lexer_for("no-such-language") is None and lexer_for("") is None and lexer_for("Python") is not None
+
+
+def test_blocks_are_as_tall_as_their_content_at_any_width(qtbot, body):
+    body.set_text("word " * 200)
+    prose = body.widgets[0]
+    for width in (600, 300):
+        body.window().resize(width, 800)
+        qtbot.waitUntil(lambda width=width: body.width() < width, timeout=2_000)
+        qtbot.waitUntil(lambda: prose.verticalScrollBar().maximum() == 0, timeout=2_000)
+        assert abs(prose.height() - prose.document().size().height()) <= 1
+    assert prose.height() > 200
+
+
+def test_an_endless_line_does_not_freeze_the_window(qtbot, body):
+    import time
+
+    began = time.perf_counter()
+    for _step in range(20):
+        body.feed("a" * 2_000)
+    body.finish()
+    assert time.perf_counter() - began < 8.0 and len(body.text) == 40_000
+
+
+def test_nothing_an_answer_names_is_fetched(body):
+    body.set_text("![picture](http://example.invalid/a.png) text")
+    image = int(QTextDocument.ResourceType.ImageResource.value)
+    assert body.widgets[0].loadResource(image, QUrl("http://example.invalid/a.png")) is None
+
+
+@pytest.mark.parametrize(("address", "opens"), [
+    ("https://example.org", True), ("mailto:a@example.org", True), ("file:///etc/passwd", False),
+    ("javascript:alert(1)", False), ("smb://host/share", False),
+])  # fmt: skip
+def test_only_web_and_mail_links_open(monkeypatch, address, opens):
+    opened = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", staticmethod(lambda url: opened.append(url.toString())))
+    open_link(QUrl(address))
+    assert bool(opened) is opens

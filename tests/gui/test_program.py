@@ -1,0 +1,271 @@
+"""Starting and ending: closing in every state, one window per folder, signals, crash logs, starts that fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, QLockFile, Qt
+
+from app.__main__ import has_display, parse
+from app.main import Options, Program, SignalBridge, data_folder
+from app.services.crashlog import CRASH, LOG, PREVIOUS, CrashLog
+from app.services.engine_client import EngineState
+from app.services.instance import SingleInstance
+from app.services.wiring import CHATS
+from app.store import ChatStore
+from tests.gui.conftest import delete_later, wait_ready
+from tests.scripted import Script, ScriptedLoader
+
+
+@pytest.fixture
+def start(qapp, qtbot, tmp_path, loader):
+    """Starts the program as ``app.main.run`` does, short of the event loop; whatever is still open is quit at the end."""
+    made = []
+
+    def make(folder=tmp_path) -> Program:
+        program = Program(qapp, folder, Options(pair="scripted"), loader)
+        made.append(program)
+        program.window.show()
+        return program
+
+    yield make
+    for program in made:
+        program.quit()
+        delete_later(program.window)
+        delete_later(program.services)
+
+
+def kept(folder):
+    store = ChatStore(folder / CHATS)
+    try:
+        return [message for chat in store.chats() for message in store.messages(chat.id)]
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize("state", ["load", "prefill", "decode", "compare", "idle"])
+@pytest.mark.parametrize("way", ["close", "quit"])
+def test_ending_in_any_state_saves_the_text_and_leaves_nothing_running(qtbot, start, loader, tmp_path, state, way):
+    loader.script.load_s = 30.0 if state == "load" else 0.0
+    program = start()
+    client = program.services.client
+    if state != "load":
+        wait_ready(qtbot, client)
+        loader.script.prefill_s = 30.0 if state == "prefill" else 0.0
+        loader.script.rate, loader.script.tokens = 20.0, 400
+    if state in ("prefill", "decode", "compare"):
+        program.window.do.set_mode("compare" if state == "compare" else "dflash")
+        program.window.composer.set_text("Tell me more")
+        program.window.do.send()
+        wanted = EngineState.PREFILL if state == "prefill" else EngineState.DECODING
+        qtbot.waitUntil(lambda: client.state is wanted, timeout=5_000)
+    if state == "decode":
+        qtbot.waitUntil(lambda: bool(program.services.conversation.active.text), timeout=5_000)
+    program.window.composer.set_text("unsent thought")
+    program.window.close() if way == "close" else program.window.do.quit()
+    assert not client._thread.isRunning() and all(engine.closed for engine in loader.engines)
+    messages = kept(tmp_path)
+    if state == "decode":
+        assert messages[-1].state == "stopped" and messages[-1].content
+    if state == "prefill":
+        assert [message.state for message in messages] == ["sent", "stopped"]
+    if state != "compare":
+        again = start()
+        assert again.window.composer.text() == "unsent thought"
+
+
+@pytest.mark.qt_log_ignore(r"This plugin does not support raise\(\)")  # the offscreen platform has no stacking
+def test_a_second_start_raises_the_first_window_and_leaves(qtbot, start, tmp_path):
+    program = start()
+    wait_ready(qtbot, program.services.client)
+    first = SingleInstance(tmp_path)
+    assert first.acquire()
+    first.raise_requested.connect(program.window.raise_window, Qt.ConnectionType.QueuedConnection)
+    program.window.showMinimized()
+    script = (
+        "import sys; from pathlib import Path; from PySide6.QtCore import QCoreApplication;"
+        "from app.services.instance import SingleInstance; app = QCoreApplication([]);"
+        "second = SingleInstance(Path(sys.argv[1])); assert not second.acquire(); sys.exit(0 if second.raise_first() else 3)"
+    )
+    with qtbot.waitSignal(first.raise_requested, timeout=20_000):
+        second = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=10_000)
+    assert second.returncode == 0
+    qtbot.waitUntil(lambda: not program.window.isMinimized(), timeout=2_000)
+    first.release()
+    delete_later(first)
+
+
+def test_different_data_folders_are_independent(qtbot, tmp_path):
+    instances = [SingleInstance(tmp_path / name) for name in ("a", "b")]
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    assert all(instance.acquire() for instance in instances)
+    for instance in instances:
+        instance.release()
+        delete_later(instance)
+
+
+def test_the_lock_of_a_killed_process_is_taken_over(qtbot, tmp_path):
+    script = (
+        "import os, signal, sys; from PySide6.QtCore import QLockFile; lock = QLockFile(sys.argv[1]);"
+        "lock.setStaleLockTime(0); assert lock.tryLock(0); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    path = tmp_path / "slipstream.lock"
+    killed = subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL and path.exists()
+    instance = SingleInstance(tmp_path)
+    assert instance.acquire()
+    instance.release()
+    delete_later(instance)
+
+
+def test_a_first_instance_that_does_not_answer_is_noticed(qtbot, tmp_path):
+    lock = QLockFile(str(tmp_path / "slipstream.lock"))
+    assert lock.tryLock(0)
+    second = SingleInstance(tmp_path)
+    assert not second.acquire() and not second.raise_first()
+    lock.unlock()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_program_in_order(qtbot, start, loader, tmp_path, number):
+    program = start()
+    wait_ready(qtbot, program.services.client)
+    loader.script.rate, loader.script.tokens = 20.0, 400
+    program.window.composer.set_text("Tell me more")
+    program.window.do.send()
+    qtbot.waitUntil(lambda: program.services.client.state is EngineState.DECODING, timeout=5_000)
+    bridge = SignalBridge(program)
+    os.kill(os.getpid(), number)
+    qtbot.waitUntil(lambda: program._quitting, timeout=2_000)
+    bridge.close()
+    delete_later(bridge)
+    assert kept(tmp_path)[-1].state == "stopped"
+
+
+def test_the_dock_s_quit_goes_the_orderly_way(qtbot, qapp, start, loader):
+    program = start()
+    wait_ready(qtbot, program.services.client)
+    QCoreApplication.sendEvent(qapp, QEvent(QEvent.Type.Quit))
+    assert program._quitting and loader.engines[0].closed
+
+
+def test_an_error_in_a_slot_is_logged_shown_and_offered_at_the_next_start(qtbot, start, tmp_path, capfd):
+    program = start()
+    wait_ready(qtbot, program.services.client)
+    try:
+        raise ValueError("scripted mistake")
+    except ValueError as error:
+        program.crash_log._on_uncaught(type(error), error, error.__traceback__)
+    assert "Something went wrong" in program.window.banner.text
+    program.quit()
+    assert "scripted mistake" in (tmp_path / CRASH).read_text() and "scripted mistake" in (tmp_path / LOG).read_text()
+    again = start()
+    assert PREVIOUS in again.window.banner.text
+    again.quit()
+    assert not (tmp_path / CRASH).exists() and CrashLogPeek(tmp_path).previous is None
+
+
+class CrashLogPeek(CrashLog):
+    """Reads what the next start would find, then lets go of the files."""
+
+    def __init__(self, folder):
+        super().__init__(folder)
+        self.close()
+
+
+def test_errors_on_other_threads_are_logged_and_touch_no_widget(qtbot, tmp_path, capfd):
+    crash_log, shown = CrashLog(tmp_path), []
+    crash_log.install()
+    crash_log.on_error = shown.append
+    thread = threading.Thread(target=lambda: 1 / 0)
+    thread.start()
+    thread.join()
+    crash_log.close()
+    assert "ZeroDivisionError" in (tmp_path / CRASH).read_text() and shown == []
+
+
+def test_a_hard_crash_leaves_a_trace_for_the_next_start(tmp_path):
+    script = (
+        "import sys, faulthandler; from pathlib import Path; from app.services.crashlog import CrashLog;"
+        "CrashLog(Path(sys.argv[1])).install(); faulthandler._sigabrt()"
+    )
+    crashed = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, capture_output=True)
+    assert crashed.returncode == -signal.SIGABRT
+    peek = CrashLogPeek(tmp_path)
+    assert peek.previous is not None and "Aborted" in peek.previous.read_text()
+
+
+def run_app(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-m", "app", *arguments], capture_output=True, text=True, timeout=60, check=False,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen", **environment},
+    )  # fmt: skip
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_clear_line(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    done = run_app("--data", str(tmp_path / "file" / "data"))
+    assert done.returncode == 1 and "choose another with --data" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_chat_file_that_cannot_be_opened_is_one_clear_line(tmp_path):
+    (tmp_path / CHATS).mkdir()
+    done = run_app("--data", str(tmp_path))
+    assert done.returncode == 1 and done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
+
+
+def test_wrong_options_are_told_before_qt_is_loaded(monkeypatch):
+    before = {name for name in sys.modules if name.startswith("PySide6")}
+    with pytest.raises(SystemExit) as ended:
+        parse(["--nonsense"])
+    assert ended.value.code == 2
+    assert {name for name in sys.modules if name.startswith("PySide6")} == before
+
+
+def test_a_verb_runs_without_qt():
+    script = "import sys; import app.__main__ as m; m.main(['models', 'list']); sys.exit('PySide6' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "starter" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"])
+def test_a_display_is_recognised_by_its_variables(monkeypatch, name):
+    for other in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert not has_display()
+    monkeypatch.setenv(name, ":1")
+    assert has_display()
+
+
+def test_the_data_folder_is_the_users_choice_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+    assert data_folder(Options(data=tmp_path / "mine")) == tmp_path / "mine"
+    assert data_folder(Options()) == tmp_path / "home" and (tmp_path / "home").is_dir()
+
+
+def test_screenshots_show_a_real_run_and_name_their_files(qtbot, qapp, tmp_path):
+    from app.screenshot import take
+
+    pictures = take(tmp_path / "pictures", "scripted", ScriptedLoader(Script(tokens=30)))
+    assert [picture.name for picture in pictures] == ["slipstream.png", "slipstream-compare.png"]
+    assert all(picture.read_bytes().startswith(b"\x89PNG") for picture in pictures)
+    assert take(tmp_path / "one.png", "scripted", ScriptedLoader(Script(tokens=30)))[1].name == "one-compare.png"
+
+
+def test_a_screenshot_of_a_pair_that_does_not_load_says_why(qtbot, qapp, tmp_path):
+    from app.screenshot import ScreenshotError, take
+    from engine import ModelError
+
+    with pytest.raises(ScreenshotError, match="choose another pair"):
+        take(tmp_path, "broken", ScriptedLoader(Script(load_error=ModelError("Broken: choose another pair."))))

@@ -15,6 +15,8 @@ from engine.errors import ModelError
 from engine.models.checkpoint import weight_files
 from engine.targets.protocol import TargetShape
 
+BIT_WIDTHS, GROUP_SIZES = (2, 3, 4, 5, 6, 8), (32, 64, 128)  # MLX's affine quantisation
+
 
 def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFlashModel:
     """The draft in ``folder``, checked against ``target``.
@@ -55,7 +57,9 @@ def _empty_model(convention: DraftConvention, folder: Path) -> DFlashModel:
         return DFlashModel(convention)
     except (ValueError, KeyError, TypeError, AssertionError) as error:  # what building RoPE raises for settings it lacks
         reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-        raise ModelError(f"{folder / 'config.json'}: the position scaling cannot be used ({reason}): choose another draft.") from error
+        raise ModelError(
+            f"{folder / 'config.json'}: the position scaling cannot be used ({reason}): choose another draft."
+        ) from error
 
 
 def _check_reduced_vocabulary(model: DFlashModel, target: TargetShape, folder: Path) -> None:
@@ -73,10 +77,13 @@ def _quantize_like(model: DFlashModel, settings: dict[str, int], weights: dict[s
     bits, group = settings.get("bits"), settings.get("group_size")
     if not isinstance(bits, int) or not isinstance(group, int):
         raise ModelError(f"{folder / 'config.json'}: quantization needs whole numbers for bits and group_size.")
+    wrong = f"{folder / 'config.json'}: {bits} bits in groups of {group} cannot be used: choose another draft."
+    if group not in GROUP_SIZES or bits not in BIT_WIDTHS:  # MLX ends the process on a group of 0
+        raise ModelError(wrong)
     try:
         nn.quantize(model, group_size=group, bits=bits, class_predicate=lambda path, _: f"{path}.scales" in weights)
-    except ValueError as error:
-        raise ModelError(f"{folder / 'config.json'}: {bits} bits in groups of {group} cannot be used ({error}).") from error
+    except ValueError as error:  # rows that do not divide into groups
+        raise ModelError(wrong) from error
 
 
 def _check_names(model: DFlashModel, weights: dict[str, mx.array], folder: Path) -> None:
@@ -87,7 +94,9 @@ def _check_names(model: DFlashModel, weights: dict[str, mx.array], folder: Path)
         parts += [f"has unknown {', '.join(unexpected[:4])}"] if unexpected else []
         raise ModelError(f"The draft in {folder} {' and '.join(parts)}: it is not a complete DFlash v1 checkpoint.")
     # MLX reads 8-bit floats as bytes and would multiply by those without a word.
-    packed = {f"{name.removesuffix('scales')}{part}" for name in weights if name.endswith(".scales") for part in ("weight", "scales")}
+    packed = {
+        f"{name.removesuffix('scales')}{part}" for name in weights if name.endswith(".scales") for part in ("weight", "scales")
+    }
     foreign = [name for name, array in weights.items() if not mx.issubdtype(array.dtype, mx.floating)]
     foreign = sorted(set(foreign) - packed - {REDUCED})
     if foreign:

@@ -283,7 +283,7 @@ def test_a_damaged_config_gives_one_clear_error(tmp_path: Path, content: bytes) 
 
 
 def test_a_missing_config_or_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no config.json"):
+    with pytest.raises(ModelError, match=r"no config\.json"):
         DraftConvention.read(tmp_path)
     with pytest.raises(ModelError, match="not a folder"):
         DraftConvention.read(tmp_path / "nowhere")

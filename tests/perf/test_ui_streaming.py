@@ -12,8 +12,9 @@ from tests.gui.conftest import load, wait_ready
 
 RATE = 400.0
 BEAT_MS = 5
-# The aims are 50 ms and 200 ms; shared and slower machines get the room that keeps a real regression visible.
-STALL_BOUND_S, STOP_BOUND_S = 0.2, 0.5
+# The aims are 50 ms and 200 ms. Work of the window's own is held to nearly that; the wall clock gets room for what other
+# programs on a shared machine take.
+WORK_BOUND_S, STALL_BOUND_S, STOP_BOUND_S = 0.08, 0.5, 0.5
 PASSAGE = """## A longer answer
 
 It starts with a paragraph of prose that goes on for a while, with **bold** and `code` words in it, the way that
@@ -42,28 +43,32 @@ def fibonacci(count: int) -> list[int]:
 
 
 class Heartbeat:
-    """Measures how late a 5 ms timer of the UI thread fires: the longest gap is the longest stall."""
+    """Measures how late a 5 ms timer of the UI thread fires.
+
+    Each gap comes as (wall seconds, seconds of work of this thread in it): on a busy machine the first also counts the
+    time that other programs took.
+    """
 
     def __init__(self):
-        self.gaps: list[float] = []
-        self._last = time.perf_counter()
+        self.gaps: list[tuple[float, float]] = []
+        self._last = (time.perf_counter(), time.thread_time())
         self._timer = QTimer(interval=BEAT_MS)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.timeout.connect(self._beat)
         self._timer.start()
 
     def _beat(self) -> None:
-        now = time.perf_counter()
-        self.gaps.append(now - self._last)
+        now = (time.perf_counter(), time.thread_time())
+        self.gaps.append((now[0] - self._last[0], now[1] - self._last[1]))
         self._last = now
 
-    def stop(self) -> list[float]:
+    def stop(self) -> list[tuple[float, float]]:
         self._timer.stop()
-        return sorted(self.gaps)
+        return self.gaps
 
 
-def stream(qtbot, window, loader, seconds: float) -> list[float]:
-    """Streams for ``seconds`` at 400 tokens/s and returns the gaps between heartbeats, in seconds, sorted."""
+def stream(qtbot, window, loader, seconds: float) -> list[tuple[float, float]]:
+    """Streams for ``seconds`` at 400 tokens/s and returns the gaps between heartbeats."""
     loader.script.text, loader.script.rate = PASSAGE, RATE
     loader.script.tokens = int(seconds * RATE)
     window.services.settings.update(max_tokens=loader.script.tokens)
@@ -81,14 +86,18 @@ def check_smooth(qtbot, window, loader, seconds: float) -> None:
     gaps = stream(qtbot, window, loader, seconds)
     cpu = time.process_time() - cpu
     figures = window.services.conversation.messages[-1].statistics
-    worst, p99 = gaps[-1], gaps[int(len(gaps) * 0.99)]
+    walls = sorted(wall for wall, _work in gaps)
+    worst_work = max(work for _wall, work in gaps)
     print(
-        f"\n{figures['completion_tokens']:,} tokens at {figures['decode_tok_s']:.0f} tok/s: longest stall {worst * 1e3:.0f} ms, "
-        f"99th percentile {p99 * 1e3:.0f} ms, {sum(gap > 0.05 for gap in gaps)} over 50 ms, process time {cpu:.1f} s"
+        f"\n{figures['completion_tokens']:,} tokens at {figures['decode_tok_s']:.0f} tok/s: "
+        f"longest stall {walls[-1] * 1e3:.0f} ms, longest own work {worst_work * 1e3:.0f} ms, "
+        f"99th percentile {walls[int(len(walls) * 0.99)] * 1e3:.0f} ms, {sum(wall > 0.05 for wall in walls)} over 50 ms, "
+        f"process time {cpu:.1f} s"
     )
     assert figures["completion_tokens"] == int(seconds * RATE)
-    assert figures["decode_tok_s"] > 0.9 * RATE, "the window slowed the engine down"
-    assert worst < STALL_BOUND_S
+    assert figures["decode_tok_s"] > 0.8 * RATE, "the window slowed the engine down"
+    assert worst_work < WORK_BOUND_S
+    assert walls[-1] < STALL_BOUND_S
 
 
 def test_the_window_stays_smooth_at_400_tokens_a_second(qtbot, window, loader):

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 class StopStrings:
-    """Feed text; get what is safe to show. After a match ``matched`` is set and nothing more comes out."""
+    """Feed text; get what is safe to show. After a match ``matched`` is set and nothing more comes out.
+
+    The match that is complete first ends the answer, of several complete at the same character the longest: so the result
+    never depends on how the text was cut into pieces.
+    """
 
     def __init__(self, stops: tuple[str, ...]):
         self._stops = tuple(stop for stop in stops if stop)
@@ -18,9 +22,9 @@ class StopStrings:
         if not self._stops:
             return text
         self._held += text
-        hits = [(at, stop) for stop in self._stops if (at := self._held.find(stop)) >= 0]
+        hits = [(at + len(stop), at, stop) for stop in self._stops if (at := self._held.find(stop)) >= 0]
         if hits:
-            at, self.matched = min(hits)
+            _, at, self.matched = min(hits)
             safe, self._held = self._held[:at], ""
             return safe
         keep = max(self._overlap(stop) for stop in self._stops)

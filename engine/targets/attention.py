@@ -8,6 +8,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx.utils import tree_flatten
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
@@ -62,7 +63,7 @@ class AttentionTarget:
                 entry.trim(rejected)
 
     def cache_arrays(self, cache: Cache) -> list[mx.array]:
-        return [array for entry in cache for array in (entry.keys, entry.values) if array is not None]
+        return [array for entry in cache for _, array in tree_flatten(entry.state) if isinstance(array, mx.array)]
 
     def _logits(self, ids: mx.array, cache: Cache) -> mx.array:
         return self.model(ids[None], cache=cache)[0, :, : self.shape.vocab_size]

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx.utils import tree_flatten
-from mlx_lm.utils import dequantize_model, load_model
+from mlx_lm.utils import load_model
 
 from engine.errors import ModelError
+from engine.kernels.expand import expand
 from engine.models.checkpoint import Config, weight_files
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import Target, TargetShape
@@ -31,7 +31,7 @@ def load_target(folder: Path, dtype: mx.Dtype | None) -> Target:
     weight_files(folder)
     model = _read_model(folder, family)
     if dtype is not None:
-        model = _expanded(model, dtype)
+        model = expand(model, dtype)
     mx.eval(model.parameters())
     return AttentionTarget(model, family, shape)
 
@@ -47,15 +47,6 @@ def _read_model(folder: Path, family: str) -> nn.Module:
         raise ModelError(f"The model in {folder} cannot be loaded ({_first_line(error)}): download it again.") from error
     except (TypeError, KeyError, AttributeError, FileNotFoundError, RuntimeError) as error:
         raise ModelError(f"The model in {folder} cannot be loaded ({_first_line(error)}): download it again.") from error
-    return model
-
-
-def _expanded(model: nn.Module, dtype: mx.Dtype) -> nn.Module:
-    """Dequantises and casts one tensor after the other, so that the packed and the expanded form never stand side by side."""
-    model = dequantize_model(model)
-    model.set_dtype(dtype)
-    for _, weight in tree_flatten(model.parameters()):
-        mx.eval(weight)
     return model
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_flatten
-from mlx_lm.utils import dequantize_model
 
 from engine.drafters.dflash.convention import REDUCED, DraftConvention
 from engine.drafters.dflash.model import DFlashModel
 from engine.errors import ModelError
+from engine.kernels.expand import expand
 from engine.models.checkpoint import weight_files
 from engine.targets.protocol import TargetShape
 
@@ -35,8 +35,7 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
     except ValueError as error:
         raise ModelError(f"The draft in {folder} has a tensor of the wrong shape ({error}): download it again.") from error
     if dtype is not None:
-        model = dequantize_model(model)
-        model.set_dtype(dtype)  # floating-point parameters only: d2t keeps its integers
+        model = expand(model, dtype)
     mx.eval(model.parameters())
     _check_reduced_vocabulary(model, target, folder)
     return model

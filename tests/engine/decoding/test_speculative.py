@@ -1,0 +1,192 @@
+"""The speculative loop against plain decoding on a tiny target, with a drafter that is right exactly as far as told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+
+import mlx.core as mx
+import pytest
+
+from engine.decoding import speculative
+from engine.decoding.baseline import decode_baseline
+from engine.decoding.sampling import Sampler
+from engine.decoding.speculative import TIMED_EVERY, decode_speculative
+from engine.decoding.steps import Decoding, Step, read_ids
+from engine.drafters.lookup import LookupDrafter
+from engine.prefill.chunked import Prefilled, prefill
+from engine.targets.attention import AttentionTarget
+from engine.targets.protocol import TargetShape
+from tests.engine.decoding.oracle import OracleDrafter
+from tests.engine.tiny import VOCAB, build_target, target_config
+
+PROMPT = [7, 3, 19, 42, 99, 5, 120]
+LENGTH = 90
+
+
+@pytest.fixture(scope="module")
+def target() -> AttentionTarget:
+    return AttentionTarget(build_target(target_config("llama")), "llama", TargetShape(32, VOCAB, 4, 2048))
+
+
+def decoding(target: AttentionTarget, drafter: object | None = None, prompt: list[int] = PROMPT, **changes: object) -> Decoding:
+    """A loop's state right after prefill."""
+    cache, session = target.make_cache(), drafter.session() if drafter else None
+    taps = drafter.taps if drafter else ()
+    (*_, ready) = prefill(target, cache, prompt, session, taps, 4, threading.Event())
+    assert isinstance(ready, Prefilled)
+    settings = {
+        "target": target, "cache": cache, "sampler": Sampler(0.0, 0), "stop_ids": frozenset(), "max_tokens": LENGTH,
+        "cancel": threading.Event(), "position": len(prompt), "session": session, "taps": taps, "tap_rows": ready.taps,
+        "committed": list(prompt), "block_length": drafter.block_length if drafter else 0,
+    } | changes  # fmt: skip
+    anchor = settings["sampler"].pick(ready.logits, len(prompt)).astype(mx.int32)
+    return Decoding(anchor=anchor, **settings)
+
+
+def tokens(steps: Generator[Step]) -> list[int]:
+    return [token for step in steps for token in step.tokens]
+
+
+@pytest.fixture(scope="module")
+def plain(target: AttentionTarget) -> list[int]:
+    return tokens(decode_baseline(decoding(target)))
+
+
+@pytest.mark.parametrize("right", range(8))
+def test_text_is_plain_text_at_every_accepted_length(target: AttentionTarget, plain: list[int], right: int) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: right, block_length=8)
+    steps = list(decode_speculative(decoding(target, drafter)))
+    assert tokens(iter(steps)) == plain
+    assert all(step.accepted == min(right, step.proposed) for step in steps[1:]), "the oracle's right slots are all accepted"
+    assert all(len(step.tokens) == step.accepted + 1 for step in steps[1:-1])
+
+
+@pytest.mark.parametrize("prompt_length", [1, 3, 4, 5, 8, 9, 250, 255, 256, 257])
+def test_text_is_plain_text_for_prompts_around_chunk_and_buffer_borders(target: AttentionTarget, prompt_length: int) -> None:
+    prompt = [(11 * i + 5) % VOCAB for i in range(prompt_length)]
+    answer = tokens(decode_baseline(decoding(target, prompt=prompt)))
+    drafter = OracleDrafter(answer, prompt_length, lambda cycle: cycle % 6, block_length=6)
+    assert tokens(decode_speculative(decoding(target, drafter, prompt))) == answer
+
+
+def test_two_hundred_cycles_leave_the_cache_of_a_fresh_run(target: AttentionTarget) -> None:
+    """The caches after many partly accepted blocks hold the same rows as one pass over the committed tokens."""
+    answer = tokens(decode_baseline(decoding(target, max_tokens=700)))
+    drafter = OracleDrafter(answer, len(PROMPT), lambda cycle: (cycle * 7) % 5, block_length=6)
+    state = decoding(target, drafter, max_tokens=700)
+    steps = list(decode_speculative(state))
+    assert tokens(iter(steps)) == answer and len(steps) > 200
+    fresh = target.make_cache()
+    rows = len(PROMPT) + len(answer) - 1  # the last token was never run
+    target.forward(mx.array((PROMPT + answer)[:rows]), fresh)
+    for ours, reference in zip(state.cache, fresh, strict=True):
+        assert ours.offset >= rows
+        assert mx.allclose(ours.keys[..., :rows, :], reference.keys[..., :rows, :], atol=1e-4)
+
+
+def test_a_cycle_waits_for_the_device_once(target: AttentionTarget, plain: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+    monkeypatch.setattr(speculative, "read_ids", lambda ids: waits.append(1) or read_ids(ids))
+    monkeypatch.setattr(speculative, "_timed", forbid_after_first_timed := CountedTiming())
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 2, block_length=4)
+    steps = list(decode_speculative(decoding(target, drafter)))
+    assert len(waits) == len(steps), "the first token, then one wait a cycle"
+    timed = sum(step.verify_s is not None for step in steps)
+    assert forbid_after_first_timed.calls == 2 * timed
+    assert timed == len([cycle for cycle in range(1, len(steps) - 1) if cycle % TIMED_EVERY == 1])
+
+
+class CountedTiming:
+    """Counts the loop's timed waits, which only the cycles timed part by part may use."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, array: mx.array) -> float:
+        self.calls += 1
+        mx.eval(array)
+        return 0.001
+
+
+def test_the_next_draft_is_launched_before_tokens_are_handed_out(target: AttentionTarget, plain: list[int]) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 1, block_length=4)
+    for handed_out, step in enumerate(decode_speculative(decoding(target, drafter))):
+        ended = len(drafter.positions) == handed_out
+        timed_next = handed_out % TIMED_EVERY == 1
+        assert len(drafter.positions) == handed_out + 1 or timed_next or ended, step
+    assert handed_out > TIMED_EVERY
+
+
+def test_positions_and_tap_rows_follow_the_committed_tokens(target: AttentionTarget, plain: list[int]) -> None:
+    """The drafter is told absolute positions, and gets exactly the rows committed since its last call."""
+    drafter = OracleDrafter(plain, len(PROMPT), lambda cycle: cycle % 4, block_length=5, taps=(0, 3))
+    list(decode_speculative(decoding(target, drafter)))
+    assert drafter.positions[0] == len(PROMPT) and drafter.tap_rows[0] == 1
+    steps = [later - earlier for earlier, later in zip(drafter.positions, drafter.positions[1:], strict=False)]
+    assert drafter.tap_rows[1:] == steps
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7, 8, 9])
+def test_the_token_limit_is_kept_exactly_and_nothing_beyond_it_is_proposed(
+    target: AttentionTarget, plain: list[int], limit: int
+) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 7, block_length=8)
+    steps = list(decode_speculative(decoding(target, drafter, max_tokens=limit)))
+    assert tokens(iter(steps)) == plain[:limit]
+    produced = 0
+    for step in steps:
+        assert step.proposed <= max(0, limit - produced - 1)
+        produced += len(step.tokens)
+
+
+@pytest.mark.parametrize("make", [lambda t, d: decode_speculative(decoding(t, d)), None])
+def test_a_stop_token_inside_a_block_ends_the_answer_there(
+    target: AttentionTarget, plain: list[int], make: Callable | None
+) -> None:
+    place = next(i for i in range(20, LENGTH) if plain[i] not in plain[:i])
+    stops = frozenset({plain[place]})
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 7, block_length=8)
+    if make:
+        steps = list(decode_speculative(decoding(target, drafter, stop_ids=stops)))
+    else:
+        steps = list(decode_baseline(decoding(target, stop_ids=stops)))
+    assert tokens(iter(steps)) == plain[: place + 1]
+    assert all(step.accepted <= len(step.tokens) for step in steps)
+
+
+@pytest.mark.parametrize("speculative_mode", [True, False])
+def test_cancel_ends_the_loop_within_one_cycle_and_keeps_what_was_given(
+    target: AttentionTarget, plain: list[int], speculative_mode: bool
+) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 2, block_length=4)
+    state = decoding(target, drafter if speculative_mode else None)
+    steps = decode_speculative(state) if speculative_mode else decode_baseline(state)
+    given = [next(steps) for _ in range(4)]
+    state.cancel.set()
+    assert len(list(steps)) <= 1
+    assert tokens(iter(given)) == plain[: sum(len(step.tokens) for step in given)]
+
+
+def test_a_drafter_with_nothing_to_say_makes_plain_steps(target: AttentionTarget, plain: list[int]) -> None:
+    drafter = OracleDrafter([], len(PROMPT), lambda _cycle: 0, block_length=4)
+    steps = list(decode_speculative(decoding(target, drafter)))
+    assert tokens(iter(steps)) == plain
+    assert all(step.proposed == 0 and len(step.tokens) == 1 for step in steps)
+
+
+def test_lookup_drafting_gives_plain_text_and_is_accepted_on_repetition(target: AttentionTarget) -> None:
+    prompt = [3, 14, 15, 92, 65, 35] * 6
+    answer = tokens(decode_baseline(decoding(target, prompt=prompt, max_tokens=400)))
+    steps = list(decode_speculative(decoding(target, LookupDrafter(8), prompt, max_tokens=400)))
+    assert tokens(iter(steps)) == answer
+    assert sum(step.accepted for step in steps) > 0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_sampling_with_one_seed_gives_one_text_in_every_mode(target: AttentionTarget, seed: int) -> None:
+    answer = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed))))
+    drafter = OracleDrafter(answer, len(PROMPT), lambda cycle: cycle % 5, block_length=6)
+    assert tokens(decode_speculative(decoding(target, drafter, sampler=Sampler(0.9, seed)))) == answer
+    other = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed + 1))))
+    assert other != answer

@@ -1,0 +1,99 @@
+"""A target that cannot be used is refused in one line that says what is wrong, before anything runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from engine.errors import ModelError
+from engine.targets.loading import load_target
+from tests.engine.tiny import write_target
+
+
+def one_line(folder: Path) -> str:
+    with pytest.raises(ModelError) as caught:
+        load_target(folder, mx.float32)
+    text = str(caught.value)
+    assert "\n" not in text and ":" in text, "one line that ends in the next action"
+    return text
+
+
+def change_config(folder: Path, **changes: object) -> None:
+    path = folder / "config.json"
+    config = json.loads(path.read_text()) | changes
+    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_target(tmp_path / "target")
+
+
+def test_a_whole_target_loads(folder: Path) -> None:
+    target = load_target(folder, mx.float32)
+    assert target.family == "llama" and target.shape.num_layers == 4
+    assert target.forward(mx.array([1, 2]), target.make_cache()).logits.shape == (2, 160)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    assert "not a folder" in one_line(tmp_path / "nowhere")
+
+
+def test_missing_weights_are_named(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    assert "no model.safetensors" in one_line(folder)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 200, -1])
+def test_truncated_weights_are_refused_before_they_are_read(folder: Path, keep: int) -> None:
+    file = folder / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    assert "damaged or incomplete" in one_line(folder)
+
+
+def test_a_shard_missing_from_the_index_is_named(folder: Path) -> None:
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "model-2.safetensors"}}))
+    assert "model-2.safetensors is missing" in one_line(folder)
+
+
+@pytest.mark.parametrize("key", ["model_type", "hidden_size", "vocab_size", "num_hidden_layers"])
+def test_a_missing_config_key_is_named(folder: Path, key: str) -> None:
+    change_config(folder, **{key: None})
+    assert repr(key) in one_line(folder)
+
+
+@pytest.mark.parametrize("key", ["hidden_size", "vocab_size", "num_hidden_layers", "max_position_embeddings"])
+@pytest.mark.parametrize("value", ["many", 1.5, True, [3]])
+def test_a_config_value_of_the_wrong_type_is_named(folder: Path, key: str, value: object) -> None:
+    change_config(folder, **{key: value})
+    text = one_line(folder)
+    assert repr(key) in text and "expected int" in text
+
+
+def test_a_key_that_only_mlx_lm_needs_is_reported_too(folder: Path) -> None:
+    change_config(folder, intermediate_size=None)
+    assert "intermediate_size" in one_line(folder)
+
+
+def test_an_unknown_family_is_named(folder: Path) -> None:
+    change_config(folder, model_type="llama99")
+    assert "'llama99'" in one_line(folder)
+
+
+def test_weights_that_do_not_fit_the_config_are_refused(folder: Path) -> None:
+    change_config(folder, intermediate_size=64)
+    assert "cannot be loaded" in one_line(folder)
+
+
+def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
+    (folder / "config.json").write_text("{broken")
+    assert "cannot be read" in one_line(folder)
+
+
+def test_a_config_that_asks_for_its_own_code_is_refused(folder: Path) -> None:
+    change_config(folder, model_file="evil.py")
+    (folder / "evil.py").write_text("raise SystemExit('ran')")
+    assert "cannot be loaded" in one_line(folder)

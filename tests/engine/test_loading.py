@@ -1,0 +1,146 @@
+"""Putting a pair together: drafts that do not fit, targets without a draft, cancel, and what the window may import."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine import Cancelled, Fallback, Finished, GenerationRequest, LoadProgress, ModelError, RequestError, load
+from engine.models import ResolvedPair
+from tests.engine.tiny import copy_tokenizer, draft_config, target_config, write_draft, write_target
+
+WIDE = {"vocab_size": 49152}
+
+
+@pytest.fixture(scope="module")
+def target(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> Path:
+    folder = write_target(tmp_path_factory.mktemp("pair") / "target", **WIDE)
+    return copy_tokenizer(starter.target, folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"hidden_size": 48}, "hidden size 48 against 32"),
+        ({"vocab_size": 1000}, "vocabulary 1,000 against 49,152"),
+        ({"dflash_config": {"target_layer_ids": [0, 4], "mask_token_id": 5}}, "taps"),
+        ({"dflash_config": {"target_layer_ids": [0, 2], "mask_token_id": 50000}}, "mask token 50000"),
+    ],
+)
+def test_a_draft_for_another_target_is_refused_and_the_number_named(
+    target: Path, tmp_path: Path, changes: dict, named: str
+) -> None:
+    draft = write_draft(
+        tmp_path / "draft",
+        target_config(**WIDE) | {k: v for k, v in changes.items() if k in ("hidden_size", "vocab_size")},
+        **changes,
+    )
+    with pytest.raises(ModelError) as caught:
+        load(f"{target}+{draft}")
+    assert named in str(caught.value) and "another target" in str(caught.value)
+
+
+def test_a_tiny_pair_of_another_family_decodes_identically(tmp_path: Path, starter: ResolvedPair) -> None:
+    """Random weights: nothing is accepted, everything is rolled back, and the texts must still agree."""
+    for family in ("qwen2", "qwen3"):
+        folder = copy_tokenizer(starter.target, write_target(tmp_path / family, family, **WIDE))
+        draft = write_draft(tmp_path / f"{family}-draft", target_config(**WIDE))
+        engine = load(f"{folder}+{draft}")
+        answers = [
+            list(engine.generate(GenerationRequest.of("hello", mode=mode, max_tokens=60)))[-1] for mode in ("baseline", "dflash")
+        ]
+        assert answers[0].token_ids == answers[1].token_ids
+        assert answers[1].statistics.cycles > 0 and answers[1].statistics.proposed > 0
+        engine.close()
+
+
+@pytest.mark.parametrize("mode", ["auto", "dflash"])
+def test_a_target_without_a_draft_answers_plainly_and_says_so(target: Path, mode: str) -> None:
+    engine = load(str(target))
+    assert engine.info.draft_name is None and engine.info.block_length == 0 and engine.info.no_draft_reason
+    events = list(engine.generate(GenerationRequest.of("hello", mode=mode, max_tokens=5)))
+    assert isinstance(events[0], Fallback) and "no draft" in events[0].reason
+    end = events[-1]
+    assert isinstance(end, Finished) and end.statistics.mode == "baseline" and end.statistics.fallback == events[0].reason
+    engine.close()
+
+
+def test_a_family_that_cannot_roll_back_answers_plainly_and_says_why(tmp_path: Path, starter: ResolvedPair) -> None:
+    folder = write_target(tmp_path / "mamba", "mamba", state_size=8, conv_kernel=4, use_bias=False, use_conv_bias=True,
+                          time_step_rank=4, intermediate_size=64, expand=2, **WIDE)  # fmt: skip
+    engine = load(f"{copy_tokenizer(starter.target, folder)}+{write_draft(tmp_path / 'draft', target_config(**WIDE))}")
+    events = list(engine.generate(GenerationRequest.of("hello", max_tokens=5)))
+    assert isinstance(events[0], Fallback) and "cache" in events[0].reason
+    assert events[-1].statistics.completion_tokens >= 1
+    engine.close()
+
+
+def test_a_broken_draft_is_refused_not_ignored(target: Path, tmp_path: Path) -> None:
+    draft = write_draft(tmp_path / "draft", target_config(**WIDE))
+    (draft / "model.safetensors").write_bytes((draft / "model.safetensors").read_bytes()[:-10])
+    with pytest.raises(ModelError, match="damaged or incomplete"):
+        load(f"{target}+{draft}")
+
+
+def test_a_broken_tokenizer_is_named(target: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(target, folder)
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(ModelError, match="tokenizer"):
+        load(str(folder))
+
+
+def test_loading_reports_its_steps_and_can_be_cancelled_between_them(target: Path) -> None:
+    cancel, stages = threading.Event(), []
+
+    def progress(step: LoadProgress) -> None:
+        stages.append(step.stage)
+        if "tokenizer" in step.stage:
+            cancel.set()
+
+    draft = Path(target.parent / "draft")
+    write_draft(draft, target_config(**WIDE))
+    with pytest.raises(Cancelled):
+        load(f"{target}+{draft}", progress=progress, cancel=cancel)
+    assert stages == ["Loading the target", "Loading the tokenizer"]
+
+
+def test_the_draft_config_fixture_matches_what_the_loader_needs() -> None:
+    assert draft_config(target_config())["dflash_config"]["target_layer_ids"] == [0, 2]
+
+
+def test_an_unknown_pair_is_one_clear_line() -> None:
+    with pytest.raises((ModelError, RequestError)) as caught:
+        load("no such model")
+    assert "\n" not in str(caught.value)
+
+
+def test_importing_the_public_api_loads_neither_mlx_nor_qt() -> None:
+    code = "import engine, engine.models, sys; print(json.dumps([n for n in ('mlx', 'mlx_lm', 'PySide6', 'numpy') if n in sys.modules]))"
+    output = subprocess.run([sys.executable, "-c", "import json;" + code], capture_output=True, text=True, check=True).stdout
+    assert json.loads(output) == []
+
+
+def test_peak_memory_stays_near_weights_and_caches(starter: ResolvedPair) -> None:
+    """In a process of its own: loading, a 600-token prompt and 64 tokens peak at no more than 1.15 times what must be there."""
+    code = """
+import json, sys, engine
+loaded = engine.load("starter")
+import mlx.core as mx
+request = engine.GenerationRequest.of("word " * 570, mode="dflash", max_tokens=64)
+*_, end = loaded.generate(request)
+rows = end.statistics.prompt_tokens + end.statistics.completion_tokens + loaded.info.block_length
+steps = -(-rows // 256) * 256
+target, draft = loaded._target.make_cache(), loaded._drafters["dflash"].model.convention
+caches = 4 * 2 * 64 * steps * (30 * 3 + draft.num_layers * draft.num_kv_heads)
+print(json.dumps([mx.get_peak_memory(), loaded.info.weights_bytes, caches]))
+"""
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    peak, weights, caches = json.loads(output)
+    assert peak <= 1.15 * (weights + caches), f"peak {peak / 1e6:.0f} MB over {(weights + caches) / 1e6:.0f} MB"

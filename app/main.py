@@ -20,6 +20,7 @@ from app import mac
 from app.services.crashlog import PREVIOUS, CrashLog
 from app.services.engine_client import BUSY, EngineState
 from app.services.instance import SingleInstance
+from app.services.trace import follow
 from app.services.wiring import Services
 from app.store import StoreError
 from app.ui.main_window import MainWindow
@@ -76,6 +77,7 @@ class Program(QObject):
         self.crash_log.install()
         self.services = Services(folder, loader)
         self.window = MainWindow(self.services)
+        follow(self.window)
         self.instance: SingleInstance | None = None
         self._activity = mac.Activity()
         self._quitting = False
@@ -97,8 +99,7 @@ class Program(QObject):
             return
         self._quitting = True
         self._application.removeEventFilter(self)
-        self.window.save_state()
-        self.window.hide()
+        self.window.retire()
         stopped = self.services.shutdown(QUIT_LIMIT_S)
         if self.instance is not None:
             self.instance.release()

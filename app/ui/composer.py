@@ -242,6 +242,10 @@ class Composer(QWidget):
             self.add_paste(text)
         self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
 
+    def settle(self) -> None:
+        """Drops the announcement of a change that is still pending."""
+        self._settle.stop()
+
     def clear(self) -> None:
         """Empties the editor after sending."""
         self.set_text("")

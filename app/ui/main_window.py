@@ -310,6 +310,14 @@ class MainWindow(QMainWindow):
         self.save_draft()
         self.services.store.set_setting("geometry", bytes(self.saveGeometry().toBase64().data()).decode())
 
+    def retire(self) -> None:
+        """Hides the window for good: nothing it still had planned may reach services that are being shut down."""
+        self.save_state()
+        self.composer.settle()
+        self.sidebar.settle()
+        self.compare.stop_replay()
+        self.hide()
+
     def raise_window(self) -> None:
         """Brings the window to the front, from the Dock or for a second start."""
         if self.isMinimized():

@@ -165,6 +165,10 @@ class Sidebar(QWidget):
         layout.addLayout(foot)
         self.restyle()
 
+    def settle(self) -> None:
+        """Drops a search that is still pending."""
+        self._settle.stop()
+
     def restyle(self) -> None:
         """Follows the palette."""
         quiet = theme.current().quiet

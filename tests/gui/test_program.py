@@ -149,6 +149,15 @@ def test_a_signal_ends_the_program_in_order(qtbot, start, loader, tmp_path, numb
     assert kept(tmp_path)[-1].state == "stopped"
 
 
+def test_nothing_the_window_had_planned_runs_after_quitting(qtbot, start):
+    program = start()
+    wait_ready(qtbot, program.services.client)
+    program.window.composer.edit.setPlainText("typed just before")
+    program.window.sidebar.search.setText("searched just before")
+    program.quit()
+    qtbot.wait(500)  # longer than every timer of the window; an error in a slot fails the test
+
+
 def test_the_dock_s_quit_goes_the_orderly_way(qtbot, qapp, start, loader):
     program = start()
     wait_ready(qtbot, program.services.client)

@@ -1,0 +1,103 @@
+"""The window with the real worker and the real starter pair: an answer, a comparison, stopping, and the figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.services.engine_client import EngineState
+from app.services.wiring import Services
+from tests.gui.conftest import delete_later, wait_ready
+
+PROMPT = "Write a Python function that checks whether a string is a palindrome."
+SLOW = 240_000  # ms; the pair runs on whatever processor there is
+
+
+@pytest.fixture
+def real(qtbot, starter, tmp_path, make_window):
+    """A window over the real starter pair, loaded."""
+    services = Services(tmp_path)
+    window = make_window(services)
+    services.settings.update(max_tokens=48)
+    services.client.load(starter.id)
+    wait_ready(qtbot, services.client, SLOW)
+    yield window
+    window.hide()
+    assert services.shutdown(30.0)
+    delete_later(window)
+    delete_later(services)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_the_real_pair_answers_compares_and_stops(qtbot, real):
+    services, talk = real.services, real.services.conversation
+    events = []
+    services.client.events.connect(lambda _id, batch: events.extend(timed.event for timed in batch))
+
+    real.composer.set_text(PROMPT)
+    real.do.send()
+    wait_ready(qtbot, services.client, SLOW)
+    figures, snapshot = talk.messages[-1].statistics, services.meter.snapshot()
+    cycles = [event for event in events if type(event).__name__ == "Cycle"]
+    assert talk.messages[-1].state == "done" and "def " in talk.messages[-1].content
+    assert figures["mode"] == "dflash" and figures["fallback"] is None
+    assert snapshot.acceptance_rate == pytest.approx(sum(c.accepted for c in cycles) / sum(c.proposed for c in cycles))
+    assert snapshot.tokens_per_cycle == pytest.approx(sum(c.committed for c in cycles) / len(cycles))
+    assert snapshot.tok_s == pytest.approx(figures["decode_tok_s"]) and snapshot.tokens_per_cycle > 1
+
+    real.do.new_chat()
+    real.do.set_mode("compare")
+    real.composer.set_text(PROMPT)
+    real.do.send()
+    qtbot.waitUntil(lambda: talk.comparison.comparison is not None and talk.comparison.running is None, timeout=SLOW)
+    comparison = talk.comparison.comparison
+    assert comparison.verdict.identical and comparison.verdict.compared == len(comparison.baseline.finished.token_ids)
+    assert "identical" in real.compare.verdict.text()
+    assert comparison.dflash.text == comparison.baseline.text
+
+    real.do.new_chat()
+    real.do.set_mode("dflash")
+    services.settings.update(max_tokens=1_000)
+    real.composer.set_text("Tell me a very long story about a lighthouse.")
+    real.do.send()
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 20), timeout=SLOW)
+    assert services.client.state is EngineState.DECODING
+    shown = talk.active.text
+    real.do.stop()
+    wait_ready(qtbot, services.client, SLOW)
+    assert talk.messages[-1].state == "stopped" and talk.messages[-1].content.startswith(shown)
+    assert len(talk.messages[-1].content) < len(shown) + 400
+
+
+def test_a_pair_that_is_not_there_is_one_clear_line(qtbot, tmp_path, make_window):
+    services = Services(tmp_path)
+    window, failures = make_window(services), []
+    services.client.load_failed.connect(failures.append)
+    services.client.load("no-such-pair")
+    qtbot.waitUntil(lambda: bool(failures), timeout=SLOW)
+    assert services.client.state is EngineState.NO_MODEL and not failures[0].is_bug
+    assert "no-such-pair" in window.banner.text and "\n" not in window.banner.text
+    assert window.banner.action.text() == "Load again"
+    window.hide()
+    assert services.shutdown(10.0)
+    delete_later(window)
+    delete_later(services)
+
+
+def test_closing_while_the_real_pair_answers_ends_its_thread_and_keeps_the_text(qtbot, starter, tmp_path, make_window):
+    services = Services(tmp_path)
+    window = make_window(services)
+    services.client.load(starter.id)
+    wait_ready(qtbot, services.client, SLOW)
+    window.composer.set_text("Tell me a very long story about a lighthouse.")
+    window.do.send()
+    talk = services.conversation
+    qtbot.waitUntil(lambda: bool(talk.active and talk.active.text), timeout=SLOW)
+    assert services.shutdown(20.0) and not services.client._thread.isRunning()
+    again = Services(tmp_path)
+    last = again.store.messages(again.store.chats()[0].id)[-1]
+    assert last.state == "stopped" and last.content
+    again.shutdown()
+    delete_later(again)
+    window.hide()
+    delete_later(window)
+    delete_later(services)

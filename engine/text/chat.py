@@ -22,20 +22,29 @@ def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     try:
         rendered = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # a template is the model author's program: it may raise anything
-        raise ModelError(f"The model's chat template refused this chat ({error}): start a new chat.") from error
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ModelError(f"The model's chat template refused this chat ({reason}): start a new chat.") from error
     return list(tokenizer.encode(rendered, add_special_tokens=False))
 
 
 def stop_token_ids(folder: Path, tokenizer: Any) -> frozenset[int]:
     """Union of what config.json, generation_config.json and the tokenizer call an end. Any one of them may be wrong alone."""
-    found: set[int] = set(tokenizer.eos_token_ids)
+    found = {token for token in tokenizer.eos_token_ids if token is not None}
     for name in ("config.json", "generation_config.json"):
         file = folder / name
         if not file.exists():
             continue
         try:
-            value = json.loads(file.read_text(encoding="utf-8")).get("eos_token_id")
-        except (ValueError, AttributeError) as error:
+            content = json.loads(file.read_text(encoding="utf-8"))
+            for place in (content, content.get("text_config") or {}):
+                found |= _token_ids(place.get("eos_token_id"))
+        except (OSError, ValueError, AttributeError, TypeError) as error:
             raise ModelError(f"{file} cannot be read ({error}): download the model again.") from error
-        found.update(value if isinstance(value, list) else [] if value is None else [value])
     return frozenset(found)
+
+
+def _token_ids(value: Any) -> set[int]:
+    ids = value if isinstance(value, list) else [] if value is None else [value]
+    if not all(type(token) is int for token in ids):
+        raise TypeError(f"eos_token_id is {value!r}")
+    return set(ids)

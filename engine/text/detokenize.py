@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import re
+import weakref
 from typing import Any, Protocol
 
 
@@ -18,8 +20,8 @@ class Detokenizer(Protocol):
 
 def make_detokenizer(tokenizer: Any, hidden_ids: frozenset[int]) -> Detokenizer:
     """The exact byte decoder for a byte-level vocabulary, else a windowed one. ``hidden_ids`` never show (stop tokens)."""
-    table = byte_table(tokenizer)
-    return ByteDetokenizer(table, hidden_ids) if table is not None else WindowDetokenizer(tokenizer, hidden_ids)
+    table, fallback = _tables(tokenizer)
+    return ByteDetokenizer(table, hidden_ids) if table is not None else WindowDetokenizer(tokenizer, hidden_ids, fallback)
 
 
 class ByteDetokenizer:
@@ -39,23 +41,37 @@ class ByteDetokenizer:
 
 
 class WindowDetokenizer:
-    """For other vocabularies: decodes a short window of tokens and gives out what the last one changed."""
+    """For other vocabularies: decodes a short window of tokens and gives out what the last one changed.
 
-    def __init__(self, tokenizer: Any, hidden_ids: frozenset[int]):
-        self._tokenizer, self._hidden = tokenizer, hidden_ids
+    ``fallback`` maps tokens that stand for one byte to it; runs of them are decoded as UTF-8, which the tokenizer's own decoder
+    does only for whole runs: it would turn a good character into U+FFFD because of a later byte.
+    """
+
+    def __init__(self, tokenizer: Any, hidden_ids: frozenset[int], fallback: dict[int, int]):
+        self._tokenizer, self._hidden, self._fallback = tokenizer, hidden_ids, fallback
+        self._bytes = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._ids: list[int] = []
         self._shown = 0  # tokens whose text was given out, kept as context because a decoder may look at neighbours
 
     def push(self, token_id: int) -> str:
         if token_id in self._hidden:
             return ""
+        byte = self._fallback.get(token_id)
+        if byte is not None:
+            text = self._rest() + self._bytes.decode(bytes([byte]))
+            self._ids, self._shown = [token_id], 1
+            return text
+        ended = self._bytes.decode(b"", final=True)
         self._ids.append(token_id)
         before, now = self._decode(self._ids[: self._shown]), self._decode(self._ids)
         if now.endswith("�") and len(self._ids) - self._shown < 4:  # a character has at most four bytes
-            return ""
-        return self._give_out(before, now)
+            return ended
+        return ended + self._give_out(before, now)
 
     def flush(self) -> str:
+        return self._rest() + self._bytes.decode(b"", final=True)
+
+    def _rest(self) -> str:
         return self._give_out(self._decode(self._ids[: self._shown]), self._decode(self._ids))
 
     def _give_out(self, before: str, now: str) -> str:
@@ -65,6 +81,22 @@ class WindowDetokenizer:
 
     def _decode(self, ids: list[int]) -> str:
         return self._tokenizer.decode(ids, clean_up_tokenization_spaces=False)
+
+
+# Per tokenizer, because reading a whole vocabulary takes a tenth of a second and more: too long to do it for every answer.
+_KNOWN: weakref.WeakKeyDictionary[Any, tuple[dict[int, bytes] | None, dict[int, int]]] = weakref.WeakKeyDictionary()
+
+
+def _tables(tokenizer: Any) -> tuple[dict[int, bytes] | None, dict[int, int]]:
+    if tokenizer not in _KNOWN:
+        _KNOWN[tokenizer] = (byte_table(tokenizer), fallback_bytes(tokenizer))
+    return _KNOWN[tokenizer]
+
+
+def fallback_bytes(tokenizer: Any) -> dict[int, int]:
+    """Token id to byte of the tokens ``<0x00>`` to ``<0xFF>`` that sentencepiece vocabularies hold for unknown characters."""
+    vocabulary = tokenizer.get_vocab().items()
+    return {token_id: int(text[3:5], 16) for text, token_id in vocabulary if re.fullmatch("<0x[0-9A-F]{2}>", text)}
 
 
 def byte_table(tokenizer: Any) -> dict[int, bytes] | None:

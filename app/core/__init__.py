@@ -1,0 +1,1 @@
+"""What the window knows without Qt: chats, meter arithmetic, Markdown cutting, comparisons."""

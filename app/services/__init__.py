@@ -1,0 +1,1 @@
+"""QObjects between the widgets and the engine, the disk and the system."""

@@ -1,0 +1,1 @@
+"""Widgets only: no SQL, no threads."""

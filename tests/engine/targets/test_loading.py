@@ -9,6 +9,7 @@ import mlx.core as mx
 import pytest
 
 from engine.errors import ModelError
+from engine.models import ResolvedPair
 from engine.targets.loading import load_target
 from tests.engine.tiny import write_target
 
@@ -97,3 +98,17 @@ def test_a_config_that_asks_for_its_own_code_is_refused(folder: Path) -> None:
     change_config(folder, model_file="evil.py")
     (folder / "evil.py").write_text("raise SystemExit('ran')")
     assert "cannot be loaded" in one_line(folder)
+
+
+def test_a_quantised_target_run_as_stored_agrees_with_its_expansion(starter: ResolvedPair) -> None:
+    """The repacked blocks are exact, so the two forms of the starter differ by rounding only."""
+    ids = mx.arange(1000, 1024)
+    stored, expanded = (load_target(starter.target, dtype) for dtype in (None, mx.float32))
+    quantised = stored.forward(ids, stored.make_cache(), (1,))
+    reference = expanded.forward(ids, expanded.make_cache(), (1,))
+    assert quantised.taps is not None and reference.taps is not None
+    assert mx.allclose(quantised.logits, reference.logits, atol=0.05)
+    assert mx.allclose(quantised.taps, reference.taps, atol=0.05)
+    rows = mx.array([5, 77, 4000])
+    hidden = mx.random.normal((2, 576), key=mx.random.key(0))
+    assert mx.allclose(stored.partial_head(rows)(hidden), expanded.head(hidden)[:, rows], atol=0.01)

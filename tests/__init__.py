@@ -1,0 +1,1 @@
+"""Mirrors app/ and engine/; plus gui/, e2e/, regressions/ and perf/."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -72,23 +73,22 @@ class Conversation(QObject):
         if self.active is not None and self.chat is not None and self.active.message.chat_id == self.chat.id:
             self.save_partial()
             self.messages = self.store.messages(self.chat.id)
-        self.store.set_setting("last_chat", self.chat.id if self.chat else None)
+        self.remember("last_chat", self.chat.id if self.chat else None)
         self.opened.emit(self.chat, self.messages)
 
     def rename(self, chat_id: int, title: str) -> None:
         """Gives a chat another title; an empty one changes nothing."""
-        if clean_text(title).strip():
-            self.store.rename_chat(chat_id, title_from(title))
-            if self.chat is not None and self.chat.id == chat_id:
-                self.chat = self.store.chat(chat_id)
+        wanted = bool(clean_text(title).strip())
+        renamed = wanted and self._kept(lambda: self.store.rename_chat(chat_id, title_from(title)))
+        if renamed and self.chat is not None and self.chat.id == chat_id:
+            self.chat = self.store.chat(chat_id)
         self.chats_changed.emit()
 
     def delete(self, chat_id: int) -> None:
         """Deletes a chat; an answer being written in it is stopped first."""
         if self.answering_in(chat_id):
             self.client.stop()
-        self.store.delete_chat(chat_id)
-        if self.chat is not None and self.chat.id == chat_id:
+        if self._kept(lambda: self.store.delete_chat(chat_id)) and self.chat is not None and self.chat.id == chat_id:
             self.open(None)
         self.chats_changed.emit()
 
@@ -116,7 +116,7 @@ class Conversation(QObject):
             self.failed.emit(Failure(str(error)))
             return False
         self.chat = self.store.chat(chat.id)
-        self.store.set_setting("last_chat", chat.id)
+        self.remember("last_chat", chat.id)
         self.messages.append(message)
         self.message_added.emit(message)
         self.chats_changed.emit()
@@ -202,6 +202,18 @@ class Conversation(QObject):
             self.failed.emit(failure)
 
     # Saving
+
+    def remember(self, key: str, value: object) -> None:
+        """Keeps a small value; a disk that is full costs that value, never what the user was doing."""
+        self._kept(lambda: self.store.set_setting(key, value))
+
+    def _kept(self, write: Callable[[], object]) -> bool:
+        try:
+            write()
+        except StoreError as error:
+            self.failed.emit(Failure(str(error)))
+            return False
+        return True
 
     def save_partial(self) -> None:
         """Writes the text so far, if there is any new."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Protocol, get_args
 
 from PySide6.QtCore import QObject, Signal
 
+from app.store import StoreError
+
 ChatMode = Literal["dflash", "baseline", "compare"]
 MODE_NAMES: dict[ChatMode, str] = {"dflash": "DFlash", "baseline": "Plain", "compare": "Side by side"}
+log = logging.getLogger(__name__)
 TEXT_SIZES = (85, 100, 115, 130, 150)
 
 
@@ -61,9 +65,12 @@ class SettingsService(QObject):
         self.current = parse(store.setting("settings", {}))
 
     def update(self, **values: object) -> None:
-        """Changes some fields, for example ``update(mode="compare")``."""
+        """Changes some fields, for example ``update(mode="compare")``; it takes effect even where it cannot be kept."""
         new = replace(self.current, **values).checked()  # type: ignore[arg-type]
         if new != self.current:
             self.current = new
-            self._store.set_setting("settings", asdict(new))
             self.changed.emit(new)
+            try:
+                self._store.set_setting("settings", asdict(new))
+            except StoreError as error:
+                log.warning("settings not kept: %s", error)  # they hold until the program ends

@@ -11,7 +11,7 @@ from app.services.conversation import Conversation
 from app.services.engine_client import EngineClient
 from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
-from app.store import ChatStore
+from app.store import ChatStore, StoreError
 from app.worker import Loader, load_engine
 
 CHATS = "chats.sqlite3"
@@ -42,7 +42,10 @@ class Services(QObject):
         self._closed = True
         self.conversation.stop()
         stopped = self.client.shutdown(limit_s)
-        self.store.close()
+        try:
+            self.store.close()
+        except StoreError as error:
+            log.error("the chats could not be closed: %s", error)
         if not stopped:
             log.error("the engine did not stop within %.0f s", limit_s)
         return stopped

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
     QMainWindow,
+    QMenuBar,
     QSplitter,
     QStackedWidget,
     QVBoxLayout,
@@ -17,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.commands import Situation, build_actions, fill_menu_bar, update_enabled
 from app.core.chat import Chat, ChatMessage
 from app.core.meter import MeterSnapshot
+from app.mac import IS_MAC
 from app.services.engine_client import BUSY, EngineState
 from app.services.settings import Settings
 from app.services.wiring import Services
@@ -47,7 +49,10 @@ class MainWindow(QMainWindow):
         self.services = services
         self.do = WindowActions(self)
         self.actions_by_id = build_actions(self, self.do)
-        fill_menu_bar(self.menuBar(), self.actions_by_id)
+        # On a Mac a bar without a parent stays when the window is closed, so that New Chat can open it again.
+        bar = QMenuBar() if IS_MAC else self.menuBar()
+        self._shared_bar = bar
+        fill_menu_bar(bar, self.actions_by_id)
         self.setWindowTitle("Slipstream")
         self.setWindowIcon(theme.app_icon())
         self.setUnifiedTitleAndToolBarOnMac(True)
@@ -251,10 +256,8 @@ class MainWindow(QMainWindow):
 
     def save_draft(self) -> None:
         """Keeps what is being written with its chat."""
-        try:
-            self.services.store.set_setting(self.draft_key(self.services.conversation.chat), self.composer.text())
-        except StoreError as error:
-            self.banner.show_message(str(error))
+        talk = self.services.conversation
+        talk.remember(self.draft_key(talk.chat), self.composer.text())
 
     def draft_key(self, chat: Chat | None) -> str:
         """Where the draft of a chat is kept."""
@@ -308,7 +311,8 @@ class MainWindow(QMainWindow):
     def save_state(self) -> None:
         """Keeps the draft and the place of the window."""
         self.save_draft()
-        self.services.store.set_setting("geometry", bytes(self.saveGeometry().toBase64().data()).decode())
+        geometry = bytes(self.saveGeometry().toBase64().data()).decode()
+        self.services.conversation.remember("geometry", geometry)
 
     def retire(self) -> None:
         """Hides the window for good: nothing it still had planned may reach services that are being shut down."""

@@ -35,6 +35,8 @@ class WindowActions:
 
     def new_chat(self) -> None:
         """Opens an empty chat; it is created with its first message."""
+        if not self._window.isVisible():
+            self._window.raise_window()
         self.open_chat(None)
 
     def new_chat_with_last_prompt(self) -> None:
@@ -130,7 +132,7 @@ class WindowActions:
         talk.send(text, self._services.settings.current.mode)
         if len(talk.messages) > known:
             window.composer.clear()
-            self._services.store.set_setting(key, "")
+            talk.remember(key, "")
 
     def use_example(self, text: str) -> None:
         """Sends an example prompt, or only writes it while the engine is not ready."""

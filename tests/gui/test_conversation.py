@@ -214,3 +214,35 @@ def test_the_meter_agrees_with_the_engine_at_the_end(qtbot, talk, services):
     assert snapshot.tokens_per_cycle == pytest.approx(figures["tokens_per_cycle"])
     assert snapshot.acceptance_rate == pytest.approx(figures["acceptance_rate"])
     assert snapshot.ttft_s == pytest.approx(figures["ttft_s"]) and snapshot.phase == "done"
+
+
+def fill_disk(services) -> None:
+    """Leaves the chat file no room to grow, as a full disk does."""
+    pages = services.store._db.execute("PRAGMA page_count").fetchone()[0]
+    services.store._db.execute(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_full_disk_while_streaming_is_told_once_and_the_answer_goes_on(qtbot, talk, services, loader):
+    script_rate(loader, 400.0, tokens=1_500)
+    failures, grown = [], []
+    talk.failed.connect(failures.append)
+    talk.send("Tell me more", "dflash")
+    qtbot.waitUntil(lambda: bool(talk.active and talk.active.text), timeout=5_000)
+    fill_disk(services)
+    qtbot.waitUntil(lambda: bool(failures), timeout=10_000)
+    talk.answer_grew.connect(lambda _id, text: grown.append(text))
+    wait_ready(qtbot, talk.client)
+    assert "full" in failures[0].message.lower() and len(failures) <= 2 and not failures[0].is_bug
+    assert grown or talk.messages[-1].state == "done"
+    assert len(talk.messages[-1].content) > 5_000
+
+
+def test_a_full_disk_refuses_a_message_and_leaves_it_with_the_user(qtbot, make_window, services, loader):
+    window = make_window(services)
+    load(qtbot, services.client)
+    fill_disk(services)
+    text = "word " * 3_000
+    window.composer.set_text(text)
+    window.do.send()
+    assert window.composer.text() == text and "full" in window.banner.text.lower()
+    assert services.client.state is EngineState.READY and not services.client.busy

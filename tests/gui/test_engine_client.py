@@ -66,6 +66,7 @@ def test_a_fast_engine_costs_a_signal_a_frame_not_a_signal_a_token(qtbot, client
 def test_the_first_text_does_not_wait_for_a_frame(qtbot, client, loader):
     load(qtbot, client)
     loader.script.rate = 20.0
+    qtbot.waitUntil(lambda: not client._timer.isActive(), timeout=2_000)
     client._timer.setInterval(60_000)  # a frame this long would be noticed
     moments = []
     client.events.connect(lambda _id, events: moments.append(time.monotonic() - events[0].at))

@@ -211,6 +211,41 @@ def test_a_hard_crash_leaves_a_trace_for_the_next_start(tmp_path):
     assert peek.previous is not None and "Aborted" in peek.previous.read_text()
 
 
+def test_an_engine_that_never_stops_does_not_keep_the_program_and_the_text_is_saved(tmp_path):
+    script = """
+import sys, threading, time
+from pathlib import Path
+import app.main as main
+from app.services.engine_client import EngineState
+from tests.scripted import Script, ScriptedLoader
+from PySide6.QtCore import QTimer
+main.QUIT_LIMIT_S = 0.5
+folder = Path(sys.argv[1])
+application = main.make_application(["slipstream"])
+loader = ScriptedLoader(Script(stall_at=5, deaf_stall=threading.Event()))
+program = main.Program(application, folder, main.Options(pair="scripted"), loader)
+program.window.show()
+def step():
+    if program.services.client.state is EngineState.READY:
+        program.window.composer.set_text("Hello")
+        program.window.do.send()
+    elif program.services.conversation.active and program.services.conversation.active.text:
+        program.quit()
+timer = QTimer(interval=50)
+timer.timeout.connect(step)
+timer.start()
+application.exec()
+sys.exit(7)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], timeout=60, check=False,
+        env={**os.environ, "QT_QPA_PLATFORM": "offscreen"},
+    )  # fmt: skip
+    assert done.returncode == 0
+    last = kept(tmp_path)[-1]
+    assert last.state == "stopped" and last.content.startswith("A rainbow")
+
+
 def run_app(*arguments: str, **environment: str) -> subprocess.CompletedProcess:
     return subprocess.run(
         [sys.executable, "-m", "app", *arguments], capture_output=True, text=True, timeout=60, check=False,

@@ -58,8 +58,8 @@ def summary_lines(result: dict[str, Any]) -> list[str]:
     efficiency = figures["efficiency"]
     return [
         f"Median: {_times(figures['speedup'])} plain decoding, {figures['tokens_per_cycle']:.2f} tokens a cycle, "
-        f"slowest {_times(figures['slowest_speedup'])}; {figures['identical_runs']} of {figures['runs']} texts identical"
-        + ("." if efficiency is None else f"; loop efficiency {efficiency:.2f}.")
+        f"slowest {_times(figures['slowest_speedup'])}" + ("." if efficiency is None else f"; loop efficiency {efficiency:.2f}."),
+        f"{figures['identical_runs']} of {figures['runs']} texts identical.",
     ]
 
 

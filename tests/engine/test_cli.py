@@ -1,0 +1,329 @@
+"""The command line as scripts rely on it: fields, exit codes, one-line errors. Interrupts are in test_cli_interrupts.py."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import cli
+from engine.engine import Engine
+from engine.models import ResolvedPair
+from tests.engine.bench.pairs import write_pair
+from tests.engine.tiny import target_config, write_draft
+
+# The contract of the command line; a script written for one version must run with the next.
+ANSWER_FIELDS = [
+    "token_ids",
+    "mode",
+    "finish_reason",
+    "prompt_tokens",
+    "cached_tokens",
+    "completion_tokens",
+    "ttft_s",
+    "decode_tok_s",
+    "cycles",
+    "proposed",
+    "accepted",
+    "tokens_per_cycle",
+    "acceptance_rate",
+    "draft_s",
+    "verify_s",
+    "parked_cycles",
+    "fallback",
+]
+RUN_FIELDS = [
+    "id",
+    "completion_tokens",
+    "baseline",
+    "dflash",
+    "speedup",
+    "identical",
+    "first_divergence",
+    "limit_tok_s",
+    "efficiency",
+]
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> str:
+    """TARGET+DRAFT of a tiny random pair, loaded anew by each command as a user's would be."""
+    return write_pair(tmp_path_factory.mktemp("pair"), starter)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    """Runs a command in this process: its exit code, stdout and stderr."""
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        try:
+            code = cli.main(arguments)
+        except SystemExit as leaving:  # argparse's way out
+            assert isinstance(leaving.code, int)
+            code = leaving.code
+        return code, *capsys.readouterr()
+
+    return command
+
+
+def generate(pair: str, *more: str) -> tuple[str, ...]:
+    return ("generate", "--model", pair, "--prompt", "Hello 虹", "--max-tokens", "12", *more)
+
+
+def test_generate_prints_the_text_alone_on_stdout_and_figures_on_stderr(run, pair: str) -> None:
+    text = json.loads(run(*generate(pair, "--json"))[1])["text"]
+    code, out, err = run(*generate(pair))
+    assert (code, out) == (0, text + "\n")
+    assert re.fullmatch(r"12 tokens · [\d.]+ tokens/s · [\d.]+ tokens/cycle · \d+% accepted · .* · dflash · ended by length\n", err)
+
+
+@pytest.mark.parametrize("mode", ["auto", "dflash", "baseline", "lookup"])
+def test_generate_json_is_one_object_of_exactly_the_fields_scripts_know(run, pair: str, mode: str) -> None:
+    code, out, err = run(*generate(pair, "--json", "--mode", mode))
+    record = json.loads(out)
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    assert sorted(record) == sorted(["text", *ANSWER_FIELDS])
+    assert record["mode"] == {"auto": "dflash"}.get(mode, mode)
+    assert (record["finish_reason"], record["completion_tokens"], len(record["token_ids"])) == ("length", 12, 12)
+    assert (record["fallback"], record["parked_cycles"], record["cached_tokens"]) == (None, 0, 0)
+    assert record["ttft_s"] > 0 and record["decode_tok_s"] > 0 and record["prompt_tokens"] > 10
+    assert record["tokens_per_cycle"] == pytest.approx(11 / record["cycles"])
+    assert record["acceptance_rate"] == (pytest.approx(record["accepted"] / record["proposed"]) if record["proposed"] else None)
+
+
+def test_every_mode_gives_the_same_text_greedy_and_sampled(run, pair: str) -> None:
+    for settings in ((), ("--temperature", "0.8", "--seed", "7")):
+        texts = {
+            json.loads(run(*generate(pair, "--json", "--mode", mode, *settings))[1])["text"] for mode in ("baseline", "dflash")
+        }
+        assert len(texts) == 1
+
+
+def test_the_seed_changes_the_text(run, pair: str) -> None:
+    asked = [generate(pair, "--json", "--temperature", "1", "--seed", seed) for seed in ("1", "2", "1")]
+    first, second, again = (json.loads(run(*arguments)[1])["token_ids"] for arguments in asked)
+    assert first == again != second
+
+
+def test_a_target_alone_answers_and_says_why_it_does_not_speculate(run, pair: str) -> None:
+    target = pair.split("+")[0]
+    code, out, _ = run(*generate(target, "--json", "--mode", "dflash"))
+    assert code == 0 and json.loads(out)["mode"] == "baseline"
+    assert json.loads(out)["fallback"] == "Plain decoding: this model has no draft."
+    _, _, err = run(*generate(target))
+    assert err.startswith("slipstream: Plain decoding: this model has no draft.\n")
+
+
+class Input(io.TextIOWrapper):
+    """Standard input with these bytes."""
+
+    def __init__(self, data: bytes):
+        super().__init__(io.BytesIO(data), encoding="ascii")
+
+
+def test_a_prompt_from_standard_input_is_the_same_prompt(run, pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Input("Hello 虹".encode()))
+    piped = run("generate", "--model", pair, "--prompt", "-", "--max-tokens", "12", "--json")
+    assert piped[0] == 0
+    assert json.loads(piped[1])["token_ids"] == json.loads(run(*generate(pair, "--json"))[1])["token_ids"]
+
+
+def test_bytes_on_standard_input_that_are_no_text_do_no_harm(run, pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", Input(b"caf\xe9 \xff\x00"))
+    assert run("generate", "--model", pair, "--prompt", "-", "--max-tokens", "2", "--json")[0] == 0
+
+
+def test_lone_surrogates_from_a_terminal_do_no_harm(run, pair: str) -> None:
+    assert run("generate", "--model", pair, "--prompt", "caf\udce9", "--max-tokens", "2", "--json")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--prompt", ""), "The prompt is empty"),
+        (("--prompt", " \n"), "The prompt is empty"),
+        (("--max-tokens", "0"), "max_tokens is 0"),
+        (("--max-tokens", "x"), "argument --max-tokens"),
+        (("--temperature", "9"), "temperature is 9.0"),
+        (("--temperature", "nan"), "temperature is nan"),
+        (("--mode", "magic"), "argument --mode"),
+        (("--nonsense",), "unrecognized arguments: --nonsense"),
+        (("--prompt", "word " * 600), "the model's context holds 512"),
+    ],
+)
+def test_a_wrong_request_is_code_2_and_one_line(run, pair: str, more: tuple[str, ...], words: str) -> None:
+    code, out, err = run(*generate(pair, *more))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("slipstream: ") and words in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("sing",),
+        ("generate",),
+        ("generate", "--model", "starter"),
+        ("generate", "--prompt", "x"),
+        ("bench", "--model", "starter"),
+        ("bench", "--model", "starter", "--json", "x", "--repeat", "0"),
+        ("bench", "--model", "starter", "--json", "x", "--max-tokens", "many"),
+        ("models",),
+        ("models", "sing"),
+        ("models", "add", "nothing"),
+    ],
+)
+def test_a_wrong_command_is_code_2_and_one_line(run, arguments: tuple[str, ...]) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("slipstream: ") and "_positive" not in err
+
+
+def test_a_model_that_is_not_there_is_code_1_and_one_line(run) -> None:
+    code, out, err = run(*generate("no/where/at/all"))
+    assert (code, out) == (1, "")
+    assert err == "slipstream: no/where/at/all is neither a model folder nor a hub id: check the path.\n"
+
+
+def test_a_draft_for_another_target_is_code_1_and_one_line(run, pair: str, tmp_path: Path) -> None:
+    draft = write_draft(tmp_path / "draft", target_config())
+    code, out, err = run(*generate(f"{pair.split('+')[0]}+{draft}"))
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert "belongs to another target (vocabulary 160 against 49,152)" in err
+
+
+@pytest.mark.parametrize("arguments", [("--debug", *generate("nowhere")), (*generate("nowhere"), "--debug")])
+def test_debug_shows_where_an_error_came_from_before_or_after_the_verb(run, arguments: tuple[str, ...]) -> None:
+    code, _, err = run(*arguments)
+    assert code == 1 and "Traceback" in err
+    assert err.endswith("\nslipstream: nowhere is neither a model folder nor a hub id: check the path.\n")
+
+
+def test_debug_keeps_the_exit_code_of_a_wrong_request(run) -> None:
+    assert run("--debug", *generate("nowhere", "--max-tokens", "0"))[0] == 2
+
+
+def test_an_error_nobody_foresaw_is_one_line_that_says_so(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Engine:
+        raise RuntimeError("two\nlines")
+
+    monkeypatch.setattr(cli, "load", broken)
+    code, _, err = run(*generate("starter"))
+    assert (code, err) == (1, "slipstream: RuntimeError: two lines (run again with --debug and report this)\n")
+
+
+def test_ctrl_c_where_nothing_can_be_kept_is_one_line(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(Input):
+        @property
+        def buffer(self) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Interrupted(b""))
+    code, _, err = run("generate", "--model", "starter", "--prompt", "-")
+    assert (code, err) == (1, "slipstream: Stopped: run the command again to start over.\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_first_interrupt_asks_and_the_second_ends_at_once(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with cli._cancel_on_interrupt() as cancel:
+        signal.raise_signal(number)
+        assert cancel.is_set()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert signal.getsignal(number) is before
+
+
+@pytest.fixture
+def prompts(tmp_path: Path) -> Path:
+    file = tmp_path / "prompts.jsonl"
+    lines = [{"id": "one", "prompt": "Count."}, {"id": "two \ud800", "messages": [{"role": "user", "content": "虹?"}]}]
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    return file
+
+
+def test_bench_writes_environment_runs_and_summary(run, pair: str, prompts: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.json"
+    code, out, err = run("bench", "--model", pair, "--prompts", str(prompts), "--max-tokens", "24", "--json", str(target))
+    assert (code, out) == (0, "")
+    report = json.loads(target.read_text(encoding="utf-8"))
+    assert list(report) == ["environment", "runs", "summary"]
+    assert [run["id"] for run in report["runs"]] == ["one", "two \ud800"], "a lone surrogate is written as JSON's escape"
+    for result in report["runs"]:
+        assert sorted(result) == sorted(RUN_FIELDS)
+        assert sorted(result["baseline"]) == sorted(result["dflash"]) == sorted(ANSWER_FIELDS)
+        assert (result["identical"], result["first_divergence"], result["completion_tokens"]) == (True, None, 24)
+        assert result["limit_tok_s"] > 0 and result["efficiency"] > 0
+    summary = report["summary"]
+    assert {"speedup", "slowest_speedup", "identical_runs", "limit_tok_s", "efficiency", "completion_tokens"} <= summary.keys()
+    assert summary["identical_runs"] == summary["runs"] == 2
+    assert summary["slowest_speedup"] == min(result["speedup"] for result in report["runs"])
+    assert report["environment"]["pair"] == pair
+    assert err.count("identical, 24 tokens") == 2 and "2 of 2 texts identical" in err
+
+
+@pytest.mark.parametrize("place", ["missing/out.json", "."])
+def test_bench_refuses_a_report_it_cannot_write_before_it_loads_anything(run, prompts: Path, tmp_path: Path, place: str) -> None:
+    code, out, err = run("bench", "--model", "nowhere", "--prompts", str(prompts), "--json", str(tmp_path / place))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "cannot be written" in err and "give another file" in err
+
+
+def test_bench_leaves_no_empty_report_and_no_harm_to_an_old_one_when_it_fails(run, prompts: Path, tmp_path: Path) -> None:
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    old.write_text("measured yesterday")
+    for file in (old, new):
+        assert run("bench", "--model", "nowhere", "--prompts", str(prompts), "--json", str(file))[0] == 1
+    assert old.read_text() == "measured yesterday" and not new.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
+def test_a_report_that_cannot_be_written_after_all_goes_to_stdout(run, pair: str, prompts: Path) -> None:
+    code, out, err = run("bench", "--model", pair, "--prompts", str(prompts), "--max-tokens", "4", "--json", "/dev/full")
+    assert code == 1 and err.splitlines()[-1].startswith("slipstream: /dev/full cannot be written (No space left")
+    assert len(json.loads(out)["runs"]) == 2
+
+
+def test_bench_without_a_draft_is_code_2(run, pair: str, prompts: Path, tmp_path: Path) -> None:
+    code, _, err = run("bench", "--model", pair.split("+")[0], "--prompts", str(prompts), "--json", str(tmp_path / "x"))
+    assert code == 2 and "has no draft to compare with" in err.splitlines()[-1]
+
+
+def test_models_list_names_the_starter_pair_and_its_state(run, starter: ResolvedPair) -> None:
+    code, out, err = run("models", "list")
+    assert (code, err) == (0, "")
+    assert re.search(r"^starter +ready +1\d\d MB  Starter \(SmolLM2 135M\): ", out, re.MULTILINE)
+
+
+def test_models_add_and_verify_find_the_starter_pair_whole(run, starter: ResolvedPair) -> None:
+    assert run("models", "add", "starter") == (0, f"starter is ready in {starter.target}\n", "")
+    assert run("models", "verify") == (0, "starter: every file is as it was set up\n", "")
+
+
+def test_import_gguf_of_something_else_is_code_1_and_one_line(run, tmp_path: Path) -> None:
+    (tmp_path / "x.gguf").write_bytes(b"not a model")
+    code, out, err = run("models", "import-gguf", str(tmp_path / "x.gguf"), str(tmp_path / "folder"))
+    assert (code, out, err.count("\n")) == (1, "", 1) and "report this" not in err
+    assert not (tmp_path / "folder").exists()
+
+
+def test_the_demo_compares_both_modes_on_three_prompts(pair: str) -> None:
+    out = io.StringIO()
+    assert cli.demo(pair, out) == 0
+    lines = out.getvalue().splitlines()
+    assert len(lines) == 7 and max(map(len, lines)) <= 100
+    assert [line.split()[0] for line in lines[2:5]] == ["code", "list", "prose"]
+    assert all("identical, 96 tokens" in line for line in lines[2:5])
+    assert lines[5].startswith("Median: ") and lines[6] == "3 of 3 texts identical."
+
+
+def test_version_and_help_are_code_0(run) -> None:
+    assert run("--version")[:2] == (0, f"slipstream {cli.__version__}\n")
+    code, out, _ = run("generate", "--help")
+    assert code == 0 and all(option in out for option in ("--mode", "--seed", "--temperature", "--max-tokens", "--json", "--debug"))

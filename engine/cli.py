@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from engine import Fallback, Finished, GenerationRequest, RequestError, SlipstreamError, TextDelta, __version__, load
 from engine.request import MODES
@@ -22,15 +24,22 @@ DEMO_TOKENS = 96
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit code. Errors are one line on stderr; ``--debug`` shows where they came from."""
     arguments = _parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character must not end the answer
     try:
-        return arguments.run(arguments)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left; let the interpreter's last flush succeed
+        code = arguments.run(arguments)
+        print(end="", flush=True)  # a reader that left is noticed here and not while the interpreter ends
+        return code
+    except BrokenPipeError:  # the reader left; let the interpreter's last flush succeed
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 1
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if arguments.debug:
-            raise
-        print(f"slipstream: {_one_line(error)}", file=sys.stderr)
+            traceback.print_exc()
+        clear = "\r\033[K" if sys.stderr.isatty() else ""  # where a loading step may stand
+        print(f"{clear}slipstream: {_one_line(error)}", file=sys.stderr)
         return 2 if isinstance(error, RequestError) else 1
 
 
@@ -46,13 +55,22 @@ def demo(pair: str = "starter", out: TextIO | None = None) -> int:
     return 0 if len(result["runs"]) == len(DEMO_PROMPTS) else 1
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line instead of printing the whole usage above it."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"slipstream: {message}: see '{self.prog} --help'.\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--debug", action="store_true", help="show a traceback when something fails")
-    parser = argparse.ArgumentParser(
+    debug_help = "show a traceback when something fails"
+    common = _Parser(add_help=False)
+    common.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=debug_help)
+    parser = _Parser(
         prog="slipstream",
         description="Chat with local models, decoded speculatively. Without a verb: the window.",
     )
+    parser.add_argument("--debug", action="store_true", help=debug_help)
     parser.add_argument("--version", action="version", version=f"slipstream {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     pair_help = "catalog id (starter) or TARGET_PATH[+DRAFT_PATH], each a folder or a hub id"
@@ -95,7 +113,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _generate(arguments: argparse.Namespace) -> int:
-    text = sys.stdin.read() if arguments.prompt == "-" else arguments.prompt
+    text = _standard_input() if arguments.prompt == "-" else arguments.prompt
     request = GenerationRequest.of(
         text,
         mode=arguments.mode,
@@ -117,7 +135,7 @@ def _generate(arguments: argparse.Namespace) -> int:
     if arguments.json:
         from engine.report import answer_record
 
-        print(json.dumps(answer_record(finished), ensure_ascii=False))
+        print(_json(answer_record(finished), sys.stdout))
     else:
         print(flush=True)
         print(_statistics_line(finished), file=sys.stderr)
@@ -133,8 +151,8 @@ def _bench(arguments: argparse.Namespace) -> int:
     with _cancel_on_interrupt() as cancel:
         engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
         result = compare_prompts(engine, prompts, arguments.max_tokens, arguments.repeat, sys.stderr, cancel)
-    arguments.json.write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     print(*summary_lines(result), sep="\n", file=sys.stderr)
+    _write_report(arguments.json, result)
     return 0 if len(result["runs"]) == len(prompts) else 1
 
 
@@ -147,7 +165,7 @@ def _selftest(arguments: argparse.Namespace) -> int:
     for check in report["checks"]:
         print(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']} ({check['seconds']:.1f} s)")
     if arguments.json:
-        arguments.json.write_text(json.dumps(report, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        _write_report(arguments.json, report)
     return 0 if report["ok"] else 1
 
 
@@ -187,26 +205,53 @@ def _models_import(arguments: argparse.Namespace) -> int:
 
 
 def _positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError("give a whole number of at least 1")
-    return value
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _standard_input() -> str:
+    """All of it as UTF-8; what is not becomes U+FFFD instead of an error."""
+    return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 
 def _check_writable(path: Path) -> None:
     """Minutes of measuring must not end in a typing error in the path."""
+    existed = path.exists()
     try:
         with path.open("a", encoding="utf-8"):
             pass
+        if not existed:
+            path.unlink()  # until there is something to write
     except OSError as error:
         raise RequestError(f"{path} cannot be written ({error.strerror}): give another file.") from error
+
+
+def _write_report(path: Path, report: dict[str, Any]) -> None:
+    """Writes ``report``; where that fails after all, it goes to stdout so that nothing measured is lost."""
+    try:
+        # Lone surrogates in names become the escapes that JSON has for them.
+        path.write_text(json.dumps(report, ensure_ascii=False, indent=1) + "\n", encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        print(_json(report, sys.stdout), flush=True)
+        raise SlipstreamError(f"{path} cannot be written ({error.strerror}): the report is on standard output instead.") from error
+
+
+def _json(record: dict[str, Any], out: TextIO) -> str:
+    """One line; plain ASCII for a stream that is not UTF-8."""
+    return json.dumps(record, ensure_ascii=(out.encoding or "").lower() not in ("utf-8", "utf8"))
 
 
 def _progress_line() -> Callable[[Any], None] | None:
     """Shows loading steps where a person looks, nowhere else."""
     if not sys.stderr.isatty():
         return None
-    return lambda step: print(f"\r\033[K{step.stage}" if step.fraction != 1.0 else "\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def show(step: Any) -> None:
+        percent = "" if step.fraction is None else f" {step.fraction:.0%}"
+        print("\r\033[K" + (f"{step.stage}{percent}" if step.fraction != 1.0 else ""), end="", file=sys.stderr, flush=True)
+
+    return show
 
 
 @contextlib.contextmanager
@@ -239,7 +284,9 @@ def _statistics_line(finished: Finished) -> str:
     return " · ".join(parts) + ("" if finished.reason == "stop" else f" · ended by {finished.reason}")
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, KeyboardInterrupt):
+        return "Stopped: run the command again to start over."
     text = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, SlipstreamError):
         return text

@@ -25,9 +25,14 @@ def run_selftest() -> dict[str, Any]:
         engine.append(load("starter"))
         return f"{engine[0].info.name} on {engine[0].info.device}"
 
+    def loaded() -> Engine:
+        if not engine:
+            raise SlipstreamError("not run, because the pair did not load")
+        return engine[0]
+
     def answer(mode: Any) -> Callable[[], str]:
         def check() -> str:
-            *_, last = engine[0].generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS))
+            *_, last = loaded().generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS))
             assert isinstance(last, Finished)
             if last.statistics.mode != mode or not last.text.strip():
                 raise SlipstreamError(f"answered {last.text!r} in mode {last.statistics.mode}")
@@ -37,6 +42,8 @@ def run_selftest() -> dict[str, Any]:
         return check
 
     def identical() -> str:
+        if len(answers) < 2:
+            raise SlipstreamError("not run, because there are no two texts")
         verdict = compare_tokens(answers["baseline"].token_ids, answers["dflash"].token_ids)
         if not verdict.identical:
             raise SlipstreamError(f"the texts differ from token {verdict.first_difference}")

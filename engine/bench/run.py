@@ -10,7 +10,7 @@ from typing import Any
 from engine.bench.environment import environment
 from engine.bench.suite import Prompt
 from engine.engine import Engine
-from engine.errors import RequestError
+from engine.errors import ContextOverflow, RequestError
 from engine.events import Finished, Mode
 from engine.report import answer_record
 from engine.request import GenerationRequest
@@ -34,13 +34,15 @@ def run_suite(
     """
     if engine.info.draft_name is None:
         raise RequestError(f"{engine.info.name} has no draft to compare with: give a pair TARGET+DRAFT.")
+    for prompt in prompts:
+        _check_room(engine, prompt)
     cancel = cancel or threading.Event()
     runs: list[dict[str, Any]] = []
     for mode in ("baseline", "dflash"):
         _answer(engine, prompts[0], mode, WARM_UP_TOKENS, cancel)
     for number, prompt in enumerate(prompts):
         run = run_prompt(engine, prompt, max_tokens, repeat, cancel)
-        if cancel.is_set():
+        if run is None:
             break
         runs.append(run)
         if progress is not None:
@@ -48,12 +50,14 @@ def run_suite(
     return {"environment": environment(engine.info), "runs": runs, "summary": summary(runs)}
 
 
-def run_prompt(engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, cancel: threading.Event) -> dict[str, Any]:
-    """One prompt in both modes, with the speed-up and the identity verdict."""
+def run_prompt(engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, cancel: threading.Event) -> dict[str, Any] | None:
+    """One prompt in both modes, with the speed-up and the identity verdict; None when cancelled before its end."""
     answers: dict[Mode, list[Finished]] = {"baseline": [], "dflash": []}
     for _ in range(repeat):
         for mode, collected in answers.items():
             collected.append(_answer(engine, prompt, mode, max_tokens, cancel))
+            if cancel.is_set():
+                return None
     baseline, dflash = (_median_run(answers[mode]) for mode in ("baseline", "dflash"))
     verdict = compare_tokens(baseline.token_ids, dflash.token_ids)
     limit = limit_tok_s(dflash)
@@ -101,6 +105,13 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     result["runs"] = len(runs)
     result["identical_runs"] = sum(run["identical"] for run in runs)
     return result
+
+
+def _check_room(engine: Engine, prompt: Prompt) -> None:
+    """Finds a prompt that cannot be run before anything is measured."""
+    tokens = engine.count_tokens(prompt.messages)
+    if tokens >= engine.info.context_length:
+        raise RequestError(f"Prompt {prompt.id!r}: {ContextOverflow(tokens, engine.info.context_length)}")
 
 
 def _answer(engine: Engine, prompt: Prompt, mode: Mode, max_tokens: int, cancel: threading.Event) -> Finished:

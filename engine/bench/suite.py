@@ -6,9 +6,12 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import get_args
 
 from engine.errors import RequestError
-from engine.request import Message
+from engine.request import GenerationRequest, Message, Role
+
+ROLES: tuple[Role, ...] = get_args(Role)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ def read_suite(path: Path | None = None) -> list[Prompt]:
     """The prompts in ``path``, or the project's own suite. ``RequestError`` names the line that is wrong."""
     source = path or resources.files("resources") / "prompts" / "suite.jsonl"
     try:
-        lines = source.read_text(encoding="utf-8").splitlines()
+        lines = source.read_text(encoding="utf-8-sig").split("\n")  # splitlines would also cut at U+2028 inside a text
     except (OSError, UnicodeDecodeError) as error:
         raise RequestError(f"The prompts file {source} cannot be read ({error}): give a file of JSON lines.") from error
     prompts = [_parse(line, f"{source}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
@@ -37,9 +40,12 @@ def _parse(line: str, place: str) -> Prompt:
         record = json.loads(line)
         turns = record["messages"] if "messages" in record else [{"role": "user", "content": record["prompt"]}]
         messages = tuple(Message(turn["role"], turn["content"]) for turn in turns)
-        if not all(isinstance(message.content, str) for message in messages):
-            raise TypeError("content is not text")
+        if not all(message.role in ROLES and isinstance(message.content, str) for message in messages):
+            raise TypeError(f"a message has one of the roles {', '.join(ROLES)} and a text")
+        GenerationRequest(messages)  # an empty prompt is found here and not after minutes of measuring
         return Prompt(str(record["id"]), messages)
+    except RequestError as error:
+        raise RequestError(f"{place}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         shape = '{"id": ..., "prompt": ...} or {"id": ..., "messages": [...]}'
         raise RequestError(f"{place}: {error!r}; a line is {shape}.") from error

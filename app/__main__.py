@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine import __version__
+
 VERBS = ("generate", "bench", "serve", "train-draft", "models", "doctor", "selftest")
 
 
@@ -28,6 +30,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--pair", help="the pair to load: a catalog id, or TARGET[+DRAFT]")
     parser.add_argument("--data", type=Path, metavar="DIR", help="where chats, settings and logs are kept")
     parser.add_argument("--screenshot", type=Path, metavar="PATH", help="save pictures of a real run and leave")
+    parser.add_argument("--version", action="version", version=f"slipstream {__version__}")
     return parser.parse_args(argv)
 
 

@@ -56,6 +56,7 @@ class TextBlock(QTextBrowser):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setOpenLinks(False)
         self.anchorClicked.connect(open_link)
+        self.highlighted.connect(lambda url: self.setToolTip(url.toString()))  # where a link leads, before it is opened
         self.viewport().setAutoFillBackground(False)
         self.document().setDocumentMargin(0)
         self.document().setUndoRedoEnabled(False)

@@ -13,7 +13,7 @@ from app.core.sanitize import break_long_runs
 from app.ui import theme
 from app.ui.blocks import CodeBlock, ProseBlock, TextBlock
 
-SHOWN_OF_USER = 4_000  # characters of a long pasted message laid out at once
+SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
 NOTES: dict[State, str] = {
     "stopped": "Stopped",
     "interrupted": "Interrupted: Slipstream ended before the answer did",

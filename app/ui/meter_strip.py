@@ -84,7 +84,7 @@ def status_of(snapshot: MeterSnapshot) -> str:
         percent = f" {snapshot.load_fraction * 100:.0f} %" if snapshot.load_fraction is not None else ""
         return f"{snapshot.load_stage or 'Loading'}{percent}"
     if snapshot.phase == "prefill" and snapshot.prefill_total:
-        return f"Reading {snapshot.prefill_done:,} of {snapshot.prefill_total:,}"
+        return f"Reading {snapshot.prefill_done / snapshot.prefill_total * 100:.0f} %"
     if snapshot.phase in ("decoding", "done") and snapshot.mode is not None:
         return MODE_WORDS[snapshot.mode]
     return PHASE_WORDS.get(snapshot.phase, "")

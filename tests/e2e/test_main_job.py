@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+if not sys.platform.startswith("linux"):
+    pytest.skip("drives an X11 screen", allow_module_level=True)
+
 from app.services.wiring import CHATS
 from app.store import ChatStore
 from tests.e2e.x11 import User, screen
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="drives an X11 screen")
 PROMPT = "Write a Python function that checks whether a string is a palindrome."
 LIMIT_S = 240.0
 

@@ -313,3 +313,47 @@ def test_a_screenshot_of_a_pair_that_does_not_load_says_why(qtbot, qapp, tmp_pat
 
     with pytest.raises(ScreenshotError, match="choose another pair"):
         take(tmp_path, "broken", ScriptedLoader(Script(load_error=ModelError("Broken: choose another pair."))))
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_on_a_mac_closing_the_window_keeps_the_program_and_its_answer(qtbot, qapp, start, loader, monkeypatch):
+    monkeypatch.setattr("app.mac.IS_MAC", True)
+    monkeypatch.setattr("app.ui.main_window.IS_MAC", True)
+    monkeypatch.setattr("app.mac._process_info", lambda: None)
+    program = start()
+    wait_ready(qtbot, program.services.client)
+    loader.script.rate, loader.script.tokens = 200.0, 60
+    program.window.composer.set_text("Tell me more")
+    program.window.do.send()
+    qtbot.waitUntil(lambda: program.services.client.state is EngineState.DECODING, timeout=5_000)
+    program.window.close()
+    assert not program.window.isVisible() and not program._quitting
+    wait_ready(qtbot, program.services.client)
+    assert program.services.conversation.messages[-1].state == "done"
+    QCoreApplication.sendEvent(qapp, QEvent(QEvent.Type.ApplicationActivate))
+    assert program.window.isVisible()
+    program.window.close()
+    program.window.do.new_chat()
+    assert program.window.isVisible()
+
+
+def test_the_mac_is_kept_awake_exactly_while_the_engine_works(monkeypatch):
+    from app import mac
+
+    class Process:
+        def __init__(self):
+            self.log: list[str] = []
+
+        def beginActivityWithOptions_reason_(self, options, reason):
+            self.log.append("begin")
+            return "token"
+
+        def endActivity_(self, token):
+            self.log.append(f"end {token}")
+
+    process = Process()
+    monkeypatch.setattr(mac, "_process_info", lambda: process)
+    activity = mac.Activity()
+    for working in (False, True, True, False, False):
+        activity.hold(working)
+    assert process.log == ["begin", "end token"]

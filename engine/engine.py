@@ -22,6 +22,7 @@ from engine.prefill.chunked import Prefilled, prefill
 from engine.request import GenerationRequest, Message
 from engine.targets.protocol import Target
 from engine.text.chat import encode_chat
+from engine.text.detokenize import make_detokenizer
 
 PREFILL_CHUNK = {"cpu": 64, "gpu": 512}  # tokens; about 0.15 s of the starter target on 2 cores
 
@@ -33,6 +34,7 @@ class Engine:
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
         self._owner = threading.get_ident()
+        make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self._chunk = PREFILL_CHUNK["cpu" if mx.default_device() == mx.cpu else "gpu"]
 
     def encode(self, messages: Sequence[Message]) -> list[int]:

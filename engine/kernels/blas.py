@@ -22,6 +22,7 @@ def use_fast_blas() -> bool | None:
         return None
     if "OPENBLAS_CORETYPE" not in os.environ and (core := _core_type(Path("/proc/cpuinfo"))):
         os.environ["OPENBLAS_CORETYPE"] = core
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads(len(os.sched_getaffinity(0)))))
     for name in LIBRARIES:
         try:
             ctypes.CDLL(name, mode=ctypes.RTLD_GLOBAL)
@@ -29,6 +30,12 @@ def use_fast_blas() -> bool | None:
             continue
         return True
     return False
+
+
+def blas_threads(cores: int) -> int:
+    """All cores but one: OpenBLAS threads wait for each other by spinning, so each product stalls whenever one of them has to
+    share its core with the thread that builds the next pass, the window or another program."""
+    return max(1, cores - 1)
 
 
 def _core_type(cpuinfo: Path) -> str | None:

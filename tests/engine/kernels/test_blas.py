@@ -93,3 +93,15 @@ def test_a_core_chosen_by_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Zen")
     use_fast_blas()
     assert os.environ["OPENBLAS_CORETYPE"] == "Zen"
+
+
+@pytest.mark.parametrize(("cores", "threads"), [(1, 1), (2, 1), (4, 3), (16, 15)])
+def test_one_core_is_left_to_the_window_and_to_building_the_next_pass(cores: int, threads: int) -> None:
+    assert blas.blas_threads(cores) == threads
+
+
+@linux
+def test_a_number_of_threads_chosen_by_the_user_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "5")
+    use_fast_blas()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "5"

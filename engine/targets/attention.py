@@ -23,6 +23,11 @@ class AttentionTarget:
         self._body = find_body(model)
         self.capabilities = probe_capabilities(model, self._body)
 
+    @classmethod
+    def handles(cls, model: nn.Module, family: str) -> bool:
+        """Whether this adapter is the one for ``model``: here, every cache is plain key/value."""
+        return all(type(entry) is KVCache for entry in make_prompt_cache(model))
+
     def make_cache(self) -> Cache:
         return make_prompt_cache(self.model)
 

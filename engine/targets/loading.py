@@ -11,8 +11,8 @@ from mlx_lm.utils import load_model
 from engine.errors import ModelError
 from engine.kernels.expand import expand
 from engine.models.checkpoint import Config, weight_files
-from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import Target, TargetShape
+from engine.targets.registry import make_target
 
 TEXT = ("text_config",)
 DEFAULT_CONTEXT = 4096  # for a config that names none
@@ -33,7 +33,7 @@ def load_target(folder: Path, dtype: mx.Dtype | None) -> Target:
     if dtype is not None:
         model = expand(model, dtype)
     mx.eval(model.parameters())
-    return AttentionTarget(model, family, shape)
+    return make_target(model, family, shape)
 
 
 def _read_model(folder: Path, family: str) -> nn.Module:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine import Finished, GenerationRequest, compare_tokens, load
-from engine.engine import Engine
 from engine.errors import SlipstreamError
 from engine.models.paths import data_folder
+
+if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
+    from engine.engine import Engine
 
 PROMPT = "Write a Python function that checks whether a string is a palindrome."
 MAX_TOKENS = 48

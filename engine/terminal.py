@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.bench.run import run_suite
 from engine.bench.suite import Prompt
-from engine.engine import Engine
 from engine.request import Message
+
+if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
+    from engine.engine import Engine
 
 DEMO_PROMPTS = (
     Prompt("code", (Message("user", "Write a Python function that checks whether a string is a palindrome."),)),

@@ -5,16 +5,18 @@ from __future__ import annotations
 import statistics
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.bench.environment import environment
 from engine.bench.suite import Prompt
-from engine.engine import Engine
 from engine.errors import ContextOverflow, RequestError
 from engine.events import Finished, Mode
 from engine.report import answer_record
 from engine.request import GenerationRequest
 from engine.verdict import compare_tokens
+
+if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
+    from engine.engine import Engine
 
 Progress = Callable[[int, int, dict[str, Any]], None]
 WARM_UP_TOKENS = 16

@@ -105,14 +105,14 @@ def byte_table(tokenizer: Any) -> dict[int, bytes] | None:
     if backend is None or type(backend.decoder).__name__ != "ByteLevel":
         return None
     stand_ins = _stand_ins()
-    added = {token_id: token.content.encode() for token_id, token in tokenizer.added_tokens_decoder.items()}
+    added = tokenizer.added_tokens_decoder  # these are spelled as they are, whatever their characters stand for elsewhere
     table = {}
     for text, token_id in tokenizer.get_vocab().items():
         if token_id not in added and all(character in stand_ins for character in text):
             table[token_id] = bytes(stand_ins[character] for character in text)
         else:
             table[token_id] = text.encode()
-    return table | added
+    return table
 
 
 def _stand_ins() -> dict[str, int]:

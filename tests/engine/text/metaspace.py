@@ -1,4 +1,7 @@
-"""A small tokenizer of the sentencepiece kind: U+2581 for spaces, a few merged words, every other character as byte tokens."""
+"""A small tokenizer of the sentencepiece kind: U+2581 for spaces, a few merged words, every other character as byte tokens.
+
+U+FFFD is a token of its own, so that it can be told from a character cut in two.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 WORDS = ("▁the", "▁rain", "bow", "▁s", "un", "▁Hello", "▁world", "žlu", "ť")
-LETTERS = "▁abcdehlnorstuwiHž.,!?0123456789\n"
+LETTERS = "▁abcdehlnorstuwiHž.,!?0123456789\n�"
 UNKNOWN = "<unk>"
 
 

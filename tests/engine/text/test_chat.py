@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 from mlx_lm.utils import load_tokenizer
+from tokenizers.processors import TemplateProcessing
 
 from engine.errors import ModelError
 from engine.models import ResolvedPair
@@ -68,6 +69,15 @@ def test_a_model_without_a_template_gets_the_bare_text() -> None:
     assert not plain.has_chat_template
     ids = encode_chat(plain, [Message("system", "Hello"), Message("user", "the \ud800 world")])
     assert plain.decode(ids) == "Hello\nthe \ufffd world"
+
+
+@pytest.mark.parametrize("template", ["{{ '<unk>' + messages[0].content }}", None])
+def test_a_beginning_of_text_stands_once_whether_the_template_or_the_tokenizer_writes_it(template: str | None) -> None:
+    plain = metaspace_tokenizer()
+    plain.backend_tokenizer.post_processor = TemplateProcessing(single="<unk> $A", special_tokens=[("<unk>", 0)])
+    plain.chat_template = template
+    ids = encode_chat(TokenizerWrapper(plain), [Message("user", "Hello")])
+    assert (ids[0], ids.count(0)) == (0, 1)
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,13 @@ def test_special_tokens_that_are_not_hidden_show_as_written(tokenizer: Any) -> N
     assert "".join(stream(tokenizer, [end, *ids_of(tokenizer, " x"), end])) == "<|im_end|> x<|im_end|>"
 
 
+def test_added_tokens_are_spelled_as_they_are(starter: ResolvedPair) -> None:
+    """The letter é stands for the byte E9 in the vocabulary proper, and for itself in an added token."""
+    more = load_tokenizer(starter.target)
+    assert more.add_tokens(["<é>", "Ġ!"]) == 2
+    assert "".join(stream(more, more.convert_tokens_to_ids(["<é>", "Ġ!"]))) == "<é>Ġ!"
+
+
 def test_the_end_shows_an_unfinished_character_once(tokenizer: Any) -> None:
     ids = ids_of(tokenizer, "虹")
     detokenizer = make_detokenizer(tokenizer, NOTHING)

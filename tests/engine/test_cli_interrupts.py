@@ -154,10 +154,10 @@ def test_a_terminal_shows_the_loading_steps_and_clears_them(start) -> None:
 def test_output_that_the_terminal_cannot_show_does_not_end_the_answer(starter: ResolvedPair) -> None:
     command = [sys.executable, "-m", "engine.cli", "generate", "--model", "starter", "--prompt", "Repeat exactly: žluťoučký kůň"]
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
-    plain = subprocess.run([*command, "--max-tokens", "16"], cwd=ROOT, env=variables, capture_output=True, timeout=PATIENCE_S)
+    plain = subprocess.run([*command, "--max-tokens", "8"], cwd=ROOT, env=variables, capture_output=True, timeout=PATIENCE_S)
     assert (plain.returncode, b"Error" in plain.stderr) == (0, False) and rb"\u01" in plain.stdout
     record = subprocess.run(
-        [*command, "--max-tokens", "16", "--json"], cwd=ROOT, env=variables, capture_output=True, timeout=PATIENCE_S
+        [*command, "--max-tokens", "8", "--json"], cwd=ROOT, env=variables, capture_output=True, timeout=PATIENCE_S
     )
     text = json.loads(record.stdout.decode("ascii"))["text"]
     assert text.encode("ascii", "backslashreplace") + b"\n" == plain.stdout

@@ -21,6 +21,7 @@ class AttentionTarget:
         self.family, self.shape = family, shape
         self.model = model
         self._body = find_body(model)
+        self._lm_head = find_lm_head(model)
         self.capabilities = probe_capabilities(model, self._body)
 
     @classmethod
@@ -42,12 +43,11 @@ class AttentionTarget:
         return self._body.embed_tokens(ids)
 
     def head(self, hidden: mx.array) -> mx.array:
-        lm_head = self.model.get("lm_head")
-        logits = lm_head(hidden) if lm_head is not None else self._body.embed_tokens.as_linear(hidden)
+        logits = self._lm_head(hidden) if self._lm_head is not None else self._body.embed_tokens.as_linear(hidden)
         return logits[..., : self.shape.vocab_size]
 
     def partial_head(self, ids: mx.array) -> Callable[[mx.array], mx.array]:
-        source = self.model.get("lm_head") or self._body.embed_tokens
+        source = self._lm_head or self._body.embed_tokens
         rows = {name: source[name][ids] for name in ("weight", "scales", "biases", "bias") if source.get(name) is not None}
         mx.eval(rows)
 
@@ -112,6 +112,12 @@ def find_body(model: nn.Module) -> nn.Module:
         if isinstance(inner.get("layers"), list) and inner.get("embed_tokens") is not None:
             return inner
     return model
+
+
+def find_lm_head(model: nn.Module) -> nn.Module | None:
+    """The output projection, which a family with several modalities keeps inside its language model; None where it is tied."""
+    places = (model, model.get("language_model"))
+    return next((place["lm_head"] for place in places if place is not None and place.get("lm_head") is not None), None)
 
 
 def probe_capabilities(model: nn.Module, body: nn.Module) -> TargetCapabilities:

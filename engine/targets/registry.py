@@ -6,8 +6,9 @@ import mlx.nn as nn
 
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import TargetShape
+from engine.targets.sliding_window import SlidingWindowTarget
 
-ADAPTERS: tuple[type[AttentionTarget], ...] = ()  # special families first; each has ``handles(model, family)``
+ADAPTERS: tuple[type[AttentionTarget], ...] = (SlidingWindowTarget,)  # special families first; each has ``handles(model, family)``
 
 
 def make_target(model: nn.Module, family: str, shape: TargetShape) -> AttentionTarget:

@@ -1,0 +1,70 @@
+"""Tiny configs of every sliding-window family that the engine speculates on: 6 layers, window 6, both kinds of layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.targets.protocol import TargetShape
+from engine.targets.sliding_window import SlidingWindowTarget
+from tests.engine.tiny import VOCAB, build_target, target_config
+
+WINDOW = 6
+LAYERS = 6
+SLIDING, FULL = "sliding_attention", "full_attention"
+TYPES = [SLIDING, SLIDING, FULL, SLIDING, FULL, SLIDING]
+ROPE = {"rope_theta": 10000.0, "rope_type": "default"}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24}
+BASE = {"num_hidden_layers": LAYERS, "sliding_window": WINDOW}
+GEMMA3 = {"sliding_window_pattern": 3, "query_pre_attn_scalar": 8}
+GEMMA4 = {
+    "global_head_dim": 16, "num_kv_shared_layers": 0, "hidden_size_per_layer_input": 0, "layer_types": TYPES,
+    "final_logit_softcapping": 3.0, "use_double_wide_mlp": False,
+}  # fmt: skip
+GEMMA4_SHARED = GEMMA4 | {
+    "num_kv_shared_layers": 2, "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": VOCAB, "use_double_wide_mlp": True,
+    "layer_types": [SLIDING, SLIDING, FULL, SLIDING, SLIDING, FULL],
+}  # fmt: skip
+GEMMA4_MOE = GEMMA4 | {
+    "enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 24,
+    "attention_k_eq_v": True, "num_global_key_value_heads": 1,
+}  # fmt: skip
+
+# name of the case: (family, what its config adds)
+FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
+    "gemma3_text": ("gemma3_text", GEMMA3),
+    "gemma4_text": ("gemma4_text", GEMMA4),
+    "gemma4_text with shared key/value layers": ("gemma4_text", GEMMA4_SHARED),
+    "gemma4_text with experts": ("gemma4_text", GEMMA4_MOE),
+    "gpt_oss": ("gpt_oss", {"num_local_experts": 4, "num_experts_per_tok": 2, "rope_scaling": None, "layer_types": TYPES}),
+    "cohere2": ("cohere2", {"sliding_window_pattern": 3, "layer_norm_eps": 1e-5, "logit_scale": 0.5}),
+    "olmo3": ("olmo3", {"layer_types": TYPES, "tie_word_embeddings": False}),
+    "exaone4": ("exaone4", {"sliding_window_pattern": "LLG", "rope_scaling": {"rope_type": "default"}}),
+    "llama": ("llama", {"layer_types": TYPES}),
+    "ministral3": ("ministral3", {"layer_types": TYPES, "rope_parameters": ROPE | {"llama_4_scaling_beta": 0.1,
+                                  "original_max_position_embeddings": 16}}),
+    "afmoe": ("afmoe", EXPERTS | {"layer_types": TYPES, "num_dense_layers": 1, "num_shared_experts": 1}),
+    "laguna": ("laguna", EXPERTS | {"layer_types": TYPES, "rope_parameters": {SLIDING: ROPE, FULL: ROPE},
+                                    "shared_expert_intermediate_size": 24}),
+    "mellum": ("mellum", EXPERTS | {"layer_types": TYPES, "norm_topk_prob": True, "rope_parameters": {SLIDING: ROPE, FULL: ROPE}}),
+    "muse_glimmer": ("muse_glimmer", {"layer_types": TYPES, "output_multiplier": 0.5}),
+    "exaone_moe": ("exaone_moe", EXPERTS | {"layer_types": TYPES, "num_shared_experts": 1, "is_moe_layer": [False, True] * 3}),
+}  # fmt: skip
+WRAPPED = {"gemma3": ("gemma3_text", GEMMA3), "gemma4": ("gemma4_text", GEMMA4_SHARED)}
+
+
+def sliding_config(name: str, **changes: Any) -> dict[str, Any]:
+    """The config.json of a case of ``FAMILIES``, or of a family of ``WRAPPED`` that keeps it in ``text_config``."""
+    if name in WRAPPED:
+        family, added = WRAPPED[name]
+        text = target_config(family, **BASE | added | changes)
+        return {"model_type": name, "vocab_size": text["vocab_size"], "eos_token_id": 2, "text_config": text}
+    family, added = FAMILIES[name]
+    return target_config(family, **BASE | added | changes)
+
+
+def sliding_target(name: str, **changes: Any) -> SlidingWindowTarget:
+    """The adapter of a random model of that config."""
+    config = sliding_config(name, **changes)
+    model = build_target(config)
+    assert SlidingWindowTarget.handles(model, config["model_type"])
+    return SlidingWindowTarget(model, config["model_type"], TargetShape(32, VOCAB, LAYERS, 2048))

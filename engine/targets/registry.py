@@ -5,10 +5,14 @@ from __future__ import annotations
 import mlx.nn as nn
 
 from engine.targets.attention import AttentionTarget
+from engine.targets.gated_delta import GatedDeltaTarget
+from engine.targets.mamba2 import Mamba2Target
 from engine.targets.protocol import TargetShape
+from engine.targets.short_conv import ShortConvTarget
 from engine.targets.sliding_window import SlidingWindowTarget
 
-ADAPTERS: tuple[type[AttentionTarget], ...] = (SlidingWindowTarget,)  # special families first; each has ``handles(model, family)``
+# Special families first; each has ``handles(model, family)``.
+ADAPTERS: tuple[type[AttentionTarget], ...] = (SlidingWindowTarget, GatedDeltaTarget, ShortConvTarget, Mamba2Target)
 
 
 def make_target(model: nn.Module, family: str, shape: TargetShape) -> AttentionTarget:

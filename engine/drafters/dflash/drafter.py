@@ -1,4 +1,4 @@
-"""The DFlash draft as a drafter: one loaded model that borrows the target's embedding and head."""
+"""The DFlash draft as a drafter: one loaded model that borrows the target's embedding and head, unless it has its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Protocol
 
 import mlx.core as mx
 
-from engine.drafters.dflash.context import ContextCache
 from engine.drafters.dflash.model import DFlashModel
 from engine.events import Mode
 
@@ -33,21 +32,36 @@ class DFlashDrafter:
     def __init__(self, model: DFlashModel, vocabulary: Vocabulary, name: str, block_length: int):
         self.model, self.name, self.block_length = model, name, block_length
         self.taps = model.convention.taps
-        self._embed = vocabulary.embed
         self._ids = model.target_ids()
-        self._head = vocabulary.head if self._ids is None else vocabulary.partial_head(self._ids)
+        self._embed = vocabulary.embed if model.convention.embedding_rows is None else self._own_embed
+        self._head: Callable[[mx.array], mx.array] = self._own_head
+        if model.convention.head_rows is None:
+            self._head = vocabulary.head if self._ids is None else vocabulary.partial_head(self._ids)
 
     def session(self) -> DFlashSession:
         return DFlashSession(self)
 
     def block(self, anchor: mx.array, masks: mx.array) -> mx.array:
         """Embeddings [B, H] of the anchor [1] and the mask tokens [B-1] that stand for the proposals."""
-        return self._embed(mx.concatenate([anchor, masks]))
+        embedded = self._embed(mx.concatenate([anchor, masks]))
+        scale = self.model.convention.embedding_scale
+        return embedded if scale == 1 else embedded * scale
 
-    def choose(self, hidden: mx.array) -> mx.array:
-        """The likeliest token id [L] for each row [L, H]."""
-        best = mx.argmax(self._head(hidden), axis=-1)
+    def choose(self, hidden: mx.array, anchor: mx.array) -> mx.array:
+        """Token ids [L] for the rows [L, H] of the slots that propose, the first of which follows ``anchor`` [1]."""
+        logits = self._head(hidden)
+        if self.model.convention.selector is not None:
+            return self.model.candidate_selector.walk(logits, hidden, anchor)
+        best = mx.argmax(logits, axis=-1)
         return best if self._ids is None else self._ids[best]
+
+    def _own_embed(self, ids: mx.array) -> mx.array:
+        # An embedding kept in a wider type would widen the whole draft.
+        return self.model.embed_tokens(ids).astype(self.model.norm.weight.dtype)
+
+    def _own_head(self, hidden: mx.array) -> mx.array:
+        """Rows past the vocabulary are padding."""
+        return self.model.lm_head(hidden)[..., : self.model.convention.vocab_size]
 
 
 class DFlashSession:
@@ -55,7 +69,7 @@ class DFlashSession:
 
     def __init__(self, drafter: DFlashDrafter):
         self._drafter, self._model = drafter, drafter.model
-        self._context = ContextCache(self._model.convention.num_layers)
+        self._context = self._model.make_context()
         self._masks: dict[int, mx.array] = {}
 
     def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
@@ -71,8 +85,10 @@ class DFlashSession:
             if features is not None:
                 self._model.add_context(features, self._context, position - features.shape[0])
             return None
+        first = self._model.convention.first_slot
         if length not in self._masks:
-            self._masks[length] = mx.full((length,), self._model.convention.mask_token_id, dtype=anchor.dtype)
+            masks = length - 1 + first
+            self._masks[length] = mx.full((masks,), self._model.convention.mask_token_id, dtype=anchor.dtype)
         block = self._drafter.block(anchor, self._masks[length])
         hidden = self._model(block, features, self._context, position)
-        return self._drafter.choose(hidden[1:]).astype(anchor.dtype)
+        return self._drafter.choose(hidden[first:], anchor).astype(anchor.dtype)

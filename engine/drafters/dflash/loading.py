@@ -10,9 +10,9 @@ from mlx.utils import tree_flatten
 
 from engine.drafters.dflash.convention import REDUCED, DraftConvention
 from engine.drafters.dflash.model import DFlashModel
+from engine.drafters.dflash.weights import read_weights
 from engine.errors import ModelError
 from engine.kernels.expand import expand
-from engine.models.checkpoint import weight_files
 from engine.targets.protocol import TargetShape
 
 BIT_WIDTHS, GROUP_SIZES = (2, 3, 4, 5, 6, 8), (32, 64, 128)  # MLX's affine quantisation
@@ -25,7 +25,7 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
     """
     convention = DraftConvention.read(folder)
     convention.check_fits(target, folder.name)
-    weights = _read_weights(folder)
+    weights = read_weights(folder, convention)
     model = _empty_model(convention, folder)
     if convention.quantization is not None:
         _quantize_like(model, convention.quantization, weights, folder)
@@ -37,18 +37,7 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
     if dtype is not None:
         model = expand(model, dtype)
     mx.eval(model.parameters())
-    _check_reduced_vocabulary(model, target, folder)
     return model
-
-
-def _read_weights(folder: Path) -> dict[str, mx.array]:
-    weights: dict[str, mx.array] = {}
-    for file in weight_files(folder):
-        try:
-            weights |= mx.load(str(file))  # type: ignore[arg-type]
-        except RuntimeError as error:  # a number format MLX does not know
-            raise ModelError(f"{file} cannot be read ({error}): use a draft in bf16, fp16 or fp32.") from error
-    return weights
 
 
 def _empty_model(convention: DraftConvention, folder: Path) -> DFlashModel:
@@ -59,17 +48,6 @@ def _empty_model(convention: DraftConvention, folder: Path) -> DFlashModel:
         raise ModelError(
             f"{folder / 'config.json'}: the position scaling cannot be used ({reason}): choose another draft."
         ) from error
-
-
-def _check_reduced_vocabulary(model: DFlashModel, target: TargetShape, folder: Path) -> None:
-    ids = model.target_ids()
-    if ids is None:
-        return
-    if not mx.issubdtype(model.d2t.dtype, mx.integer):
-        raise ModelError(f"The draft in {folder} has a d2t that is not whole numbers: download it again.")
-    in_range = (ids >= 0).all() & (ids < target.vocab_size).all()
-    if not (in_range & (ids[1:] > ids[:-1]).all()).item():
-        raise ModelError(f"The draft in {folder} names tokens outside the target's vocabulary (d2t): download it again.")
 
 
 def _quantize_like(model: DFlashModel, settings: dict[str, int], weights: dict[str, mx.array], folder: Path) -> None:
@@ -91,7 +69,7 @@ def _check_names(model: DFlashModel, weights: dict[str, mx.array], folder: Path)
     if missing or unexpected:
         parts = [f"lacks {', '.join(missing[:4])}"] if missing else []
         parts += [f"has unknown {', '.join(unexpected[:4])}"] if unexpected else []
-        raise ModelError(f"The draft in {folder} {' and '.join(parts)}: it is not a complete DFlash v1 checkpoint.")
+        raise ModelError(f"The draft in {folder} {' and '.join(parts)}: it is not a complete DFlash checkpoint.")
     # MLX reads 8-bit floats as bytes and would multiply by those without a word.
     packed = {
         f"{name.removesuffix('scales')}{part}" for name in weights if name.endswith(".scales") for part in ("weight", "scales")

@@ -1,9 +1,12 @@
-"""The DFlash v1 draft as one MLX module; parameter names are the checkpoint's own.
+"""The DFlash draft, first and second, as one MLX module; parameter names are z-lab's.
 
 B block slots, C context rows, n new context rows, H hidden size, A heads, G key/value heads, d head size.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -11,6 +14,8 @@ from mlx_lm.models.rope_utils import initialize_rope
 
 from engine.drafters.dflash.context import ContextCache
 from engine.drafters.dflash.convention import DraftConvention
+from engine.drafters.dflash.convolution import GroupedConvolution
+from engine.drafters.dflash.selector import CandidateSelector
 
 
 class DraftAttention(nn.Module):
@@ -20,10 +25,11 @@ class DraftAttention(nn.Module):
         super().__init__()
         c = convention
         self.heads, self.kv_heads, self.scale = c.num_heads, c.num_kv_heads, c.head_dim**-0.5
-        self.q_proj = nn.Linear(c.hidden_size, c.num_heads * c.head_dim, bias=False)
-        self.k_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=False)
-        self.v_proj = nn.Linear(c.hidden_size, c.num_kv_heads * c.head_dim, bias=False)
-        self.o_proj = nn.Linear(c.num_heads * c.head_dim, c.hidden_size, bias=False)
+        queries, keys = c.num_heads * c.head_dim, c.num_kv_heads * c.head_dim
+        self.q_proj = nn.Linear(c.hidden_size, queries, bias="q_proj" in c.biased)
+        self.k_proj = nn.Linear(c.hidden_size, keys, bias="k_proj" in c.biased)
+        self.v_proj = nn.Linear(c.hidden_size, keys, bias="v_proj" in c.biased)
+        self.o_proj = nn.Linear(queries, c.hidden_size, bias="o_proj" in c.biased)
         self.q_norm = nn.RMSNorm(c.head_dim, eps=c.norm_eps)
         self.k_norm = nn.RMSNorm(c.head_dim, eps=c.norm_eps)
         self.rope = initialize_rope(c.head_dim, c.rope_theta, False, c.rope_scaling, c.max_positions)
@@ -43,7 +49,7 @@ class DraftAttention(nn.Module):
         fresh = 0 if features is None else features.shape[0]
         rows = block if features is None else mx.concatenate([features, block])
         keys, values = self.keys_values(rows, position - fresh)
-        keys, values = context.extend(layer, keys, values, fresh)
+        keys, values = context.extend(layer, keys, values, position - fresh, fresh)
         queries = self.q_norm(self.q_proj(block).reshape(1, slots, self.heads, -1)).transpose(0, 2, 1, 3)
         queries = self.rope(queries, offset=position)
         mixed = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=self.scale, mask=mask)
@@ -65,14 +71,27 @@ class DraftMLP(nn.Module):
 
 
 class DraftLayer(nn.Module):
-    """One pre-norm layer. Context features pass neither its input norm nor its MLP."""
+    """One pre-norm layer. Context features pass neither its input norm nor its MLP, nor DFlash 2's convolutions."""
 
     def __init__(self, convention: DraftConvention):
         super().__init__()
+        hidden = convention.hidden_size
         self.self_attn = DraftAttention(convention)
         self.mlp = DraftMLP(convention)
-        self.input_layernorm = nn.RMSNorm(convention.hidden_size, eps=convention.norm_eps)
-        self.post_attention_layernorm = nn.RMSNorm(convention.hidden_size, eps=convention.norm_eps)
+        self.input_layernorm = nn.RMSNorm(hidden, eps=convention.norm_eps)
+        self.post_attention_layernorm = nn.RMSNorm(hidden, eps=convention.norm_eps)
+        self.convolved = convention.convolution is not None
+        if convention.convolution is not None:
+            self.attention_conv = GroupedConvolution(hidden, *convention.convolution)
+            self.mlp_conv = GroupedConvolution(hidden, *convention.convolution)
+
+    def __call__(self, hidden: mx.array, attend: Callable[[mx.array], mx.array]) -> mx.array:
+        """Rows [B, H]; ``attend`` is this layer's attention with everything but the block given."""
+        if not self.convolved:
+            hidden = hidden + attend(self.input_layernorm(hidden))
+            return hidden + self.mlp(self.post_attention_layernorm(hidden))
+        hidden = hidden + self.attention_conv.around(attend, self.input_layernorm(hidden))
+        return hidden + self.mlp_conv.around(self.mlp, self.post_attention_layernorm(hidden))
 
 
 class DFlashModel(nn.Module):
@@ -80,17 +99,28 @@ class DFlashModel(nn.Module):
 
     def __init__(self, convention: DraftConvention):
         super().__init__()
-        self.convention = convention
-        self.fc = nn.Linear(len(convention.taps) * convention.hidden_size, convention.hidden_size, bias=False)
-        self.hidden_norm = nn.RMSNorm(convention.hidden_size, eps=convention.norm_eps)
-        self.layers = [DraftLayer(convention) for _ in range(convention.num_layers)]
-        self.norm = nn.RMSNorm(convention.hidden_size, eps=convention.norm_eps)
-        if convention.draft_vocab_size is not None:
-            self.d2t = mx.zeros((convention.draft_vocab_size,), dtype=mx.int64)
+        c = self.convention = convention
+        self.fc = nn.Linear(len(c.taps) * c.target_hidden_size, c.hidden_size, bias=False)
+        self.hidden_norm = nn.RMSNorm(c.hidden_size, eps=c.norm_eps)
+        self.layers = [DraftLayer(c) for _ in range(c.num_layers)]
+        self.norm = nn.RMSNorm(c.hidden_size, eps=c.norm_eps)
+        if c.draft_vocab_size is not None:
+            self.d2t = mx.zeros((c.draft_vocab_size,), dtype=mx.int64)
+        if c.embedding_rows is not None:
+            self.embed_tokens = nn.Embedding(c.embedding_rows, c.hidden_size)
+        if c.head_rows is not None:
+            self.lm_head = nn.Linear(c.hidden_size, c.head_rows, bias=False)
+        if c.selector is not None:
+            self.candidate_selector = CandidateSelector(c.selector, c.hidden_size, c.vocab_size)
 
     def target_ids(self) -> mx.array | None:
         """The vocabulary rows [K] this draft chooses from; None: all of them."""
         return mx.arange(self.d2t.shape[0]) + self.d2t if "d2t" in self else None
+
+    def make_context(self) -> ContextCache:
+        """An empty context. A window W reaches W rows back from the anchor, or from each slot: then W-1 lie before the anchor."""
+        less = 0 if self.convention.window_from_anchor else 1
+        return ContextCache([None if window is None else window - less for window in self.convention.windows])
 
     def features(self, taps: mx.array) -> mx.array:
         """Context features [L, H] of ``taps`` [L, n*H]. Never in fp16: the first token's activations overflow it."""
@@ -100,27 +130,34 @@ class DFlashModel(nn.Module):
     def add_context(self, features: mx.array, context: ContextCache, position: int) -> None:
         """Puts ``features`` [L, H], the first at ``position``, into every layer's context."""
         for index, layer in enumerate(self.layers):
-            keys, values = layer.self_attn.keys_values(features, position)
-            context.extend(index, keys, values, features.shape[0])
+            unseen = context.unseen(index, features.shape[0])
+            rows = features[unseen:] if unseen else features
+            keys, values = layer.self_attn.keys_values(rows, position + unseen)
+            context.extend(index, keys, values, position + unseen, rows.shape[0])
 
     def __call__(self, block: mx.array, features: mx.array | None, context: ContextCache, position: int) -> mx.array:
         """Final-normed rows [B, H] for block embeddings [B, H] whose anchor is at ``position``."""
         fresh = 0 if features is None else features.shape[0]
+        masks: dict[tuple[bool, int | None, int], mx.array | None] = {}
         hidden = block
         for index, layer in enumerate(self.layers):
-            mask = self._mask(index, block.shape[0], context.rows(index) + fresh)
-            attended = layer.self_attn(layer.input_layernorm(hidden), features, context, index, position, mask)
-            hidden = hidden + attended
-            hidden = hidden + layer.mlp(layer.post_attention_layernorm(hidden))
+            sight = (self.convention.causal[index], self.convention.windows[index], context.rows(index, fresh))
+            if sight not in masks:
+                masks[sight] = self._mask(block.shape[0], *sight)
+            attend = partial(layer.self_attn, features=features, context=context, layer=index, position=position, mask=masks[sight])
+            hidden = layer(hidden, attend)
         return self.norm(hidden)
 
-    def _mask(self, layer: int, slots: int, context_rows: int) -> mx.array | None:
-        """[B, C+B] of what each slot may see, None where it may see all. Context rows end right before the anchor."""
-        causal, window = self.convention.causal[layer], self.convention.windows[layer]
-        if not causal and (window is None or context_rows + slots <= window):
+    def _mask(self, slots: int, causal: bool, window: int | None, rows: int) -> mx.array | None:
+        """[B, C+B] of what each slot may see, None where it may see all. The context rows end right before the anchor.
+
+        The window bounds the context alone: a block is seen whole, or up to the slot itself.
+        """
+        if window is not None and (self.convention.window_from_anchor or rows + slots <= window):
+            window = None  # every slot sees all the rows there are
+        if not causal and window is None:
             return None
-        slot = mx.arange(slots)[:, None]
-        distance = slot - (mx.arange(context_rows + slots)[None] - context_rows)  # > 0: the key is earlier
-        in_block = mx.arange(context_rows + slots)[None] >= context_rows
-        seen = mx.where(in_block, distance >= 0 if causal else mx.array(True), mx.array(True))
-        return seen if window is None else seen & (distance < window)
+        slot, place = mx.arange(slots)[:, None], mx.arange(-rows, slots)[None]  # both counted from the anchor
+        in_block = place >= 0
+        context = mx.array(True) if window is None else slot - place < window
+        return mx.where(in_block, slot >= place if causal else mx.array(True), context)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import Cancelled, ContextOverflow, ModelError, RequestError, SetupError, SlipstreamError
 from engine.events import (
+    BlockLength,
     Cycle,
     Event,
     Fallback,
@@ -29,15 +30,19 @@ from engine.events import (
     TextDelta,
 )
 from engine.info import PairInfo
+from engine.kernels.blas import use_fast_blas
 from engine.request import GenerationRequest, Message
 from engine.verdict import Verdict, compare_tokens
 
 if TYPE_CHECKING:
     from engine.engine import Engine
 
+use_fast_blas()  # here, so that no room of this package can import MLX before it
+
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockLength",
     "Cancelled",
     "ContextOverflow",
     "Cycle",

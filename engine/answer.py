@@ -30,7 +30,8 @@ class Answer:
         self._text: list[str] = []
         self._tokens: list[int] = []
         self._first_at = self._last_at = 0.0
-        self._cycles = self._proposed = self._accepted = 0
+        self._cycles = self._proposed = self._accepted = self._parked = 0
+        self._plain_s = 0.0
         self._draft_times: list[float] = []
         self._verify_times: list[float] = []
 
@@ -56,9 +57,11 @@ class Answer:
             self._cycles += 1
             self._proposed += step.proposed
             self._accepted += accepted
-            if step.draft_s is not None:
-                self._draft_times.append(step.draft_s)
-            if step.verify_s is not None:
+            if step.parked:
+                self._parked += 1
+                self._plain_s += step.verify_s or 0.0
+            elif step.verify_s is not None:
+                self._draft_times.append(step.draft_s or 0.0)
                 self._verify_times.append(step.verify_s)
             yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at)
         yield TextDelta(text, kept, self._last_at)
@@ -94,7 +97,7 @@ class Answer:
         return tuple(kept), "".join(parts)
 
     def _statistics(self, mode: Mode, decode_s: float) -> Statistics:
-        plain = mode == "baseline"
+        plain, speculated = mode == "baseline", self._cycles - self._parked
         draft, verify = _median(self._draft_times), _median(self._verify_times)
         return Statistics(
             mode=mode,
@@ -106,9 +109,9 @@ class Answer:
             cycles=self._cycles,
             proposed=self._proposed,
             accepted=self._accepted,
-            draft_s=0.0 if plain else draft * self._cycles,
-            verify_s=decode_s if plain else verify * self._cycles,
-            parked_cycles=0,
+            draft_s=0.0 if plain else draft * speculated,
+            verify_s=decode_s if plain else verify * speculated + self._plain_s,
+            parked_cycles=self._parked,
             fallback=self._fallback,
         )
 

@@ -11,12 +11,13 @@ import mlx.core as mx
 
 from engine.answer import Answer
 from engine.decoding.baseline import decode_baseline
+from engine.decoding.controller import Controller, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
-from engine.decoding.steps import Decoding
+from engine.decoding.steps import Decoding, Policy
 from engine.drafters.protocol import Drafter
 from engine.errors import ContextOverflow, RequestError
-from engine.events import Event, Fallback, Mode, PrefillProgress, Started
+from engine.events import BlockLength, Event, Fallback, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.prefill.chunked import Prefilled, prefill
 from engine.request import GenerationRequest, Message
@@ -30,9 +31,18 @@ PREFILL_CHUNK = {"cpu": 64, "gpu": 512}  # tokens; about 0.15 s of the starter t
 class Engine:
     """One pair on one thread. Every method must be called from the thread that made it: MLX streams are thread-local."""
 
-    def __init__(self, target: Target, tokenizer: Any, drafters: dict[Mode, Drafter], stop_ids: frozenset[int], info: PairInfo):
+    def __init__(
+        self,
+        target: Target,
+        tokenizer: Any,
+        drafters: dict[Mode, Drafter],
+        stop_ids: frozenset[int],
+        info: PairInfo,
+        controller: Controller | None = None,
+    ):
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
+        self._controller = controller
         self._owner = threading.get_ident()
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self._chunk = PREFILL_CHUNK["cpu" if mx.default_device() == mx.cpu else "gpu"]
@@ -128,19 +138,31 @@ class Engine:
             session=session,
             taps=taps,
             tap_rows=ready.taps,
-            block_length=(request.block_length or drafter.block_length) if drafter else 0,
+            policy=self._policy(request, drafter),
         )
         yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt))
 
+    def _policy(self, request: GenerationRequest, drafter: Drafter | None) -> Policy:
+        if drafter is None:
+            return FixedLength(1)
+        if request.block_length is None and drafter.mode == "dflash" and self._controller is not None:
+            self._controller.begin()
+            return self._controller
+        return FixedLength(request.block_length or drafter.block_length)
+
     def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int) -> Iterator[Event]:
         steps = decode_speculative(state) if state.session is not None else decode_baseline(state)
+        length = state.policy.block_length if state.session is not None else 0
         try:
             for index, step in enumerate(steps):
                 if index == 0:
                     answer.begin_decoding()
                     yield PrefillProgress(prompt_tokens, prompt_tokens, answer.now())
-                    yield Started(mode, prompt_tokens, 0, state.block_length, answer.now())
+                    yield Started(mode, prompt_tokens, 0, length, answer.now())
                 yield from answer.take(step, first=index == 0)
+                if state.session is not None and state.policy.block_length != length:
+                    length = state.policy.block_length
+                    yield BlockLength(length, state.policy.reason, answer.now())
                 if answer.ended_by_string:
                     break
         finally:

@@ -43,6 +43,15 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
+class BlockLength:
+    """The block length changed, and why, in words. 0: speculation is parked because plain decoding is measured to be faster."""
+
+    length: int
+    reason: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Cycle:
     """One draft pass and one verify pass; plain decoding reports each step as a cycle that proposed nothing.
 
@@ -118,4 +127,4 @@ class Finished:
     statistics: Statistics
 
 
-Event = PrefillProgress | Started | Cycle | TextDelta | Fallback | Finished
+Event = PrefillProgress | Started | BlockLength | Cycle | TextDelta | Fallback | Finished

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from engine.drafters import use_fast_blas  # first: MLX must find the fast BLAS when it is imported
+import mlx.core as mx
+from mlx.utils import tree_flatten
+from mlx_lm.utils import load_tokenizer
 
-BLAS = use_fast_blas()
-
-import mlx.core as mx  # noqa: E402
-from mlx.utils import tree_flatten  # noqa: E402
-from mlx_lm.utils import load_tokenizer  # noqa: E402
-
-from engine.drafters.dflash.drafter import DFlashDrafter  # noqa: E402
-from engine.drafters.dflash.loading import load_draft  # noqa: E402
-from engine.drafters.lookup import LookupDrafter  # noqa: E402
-from engine.drafters.protocol import Drafter  # noqa: E402
-from engine.engine import Engine  # noqa: E402
-from engine.errors import Cancelled, ModelError  # noqa: E402
-from engine.events import LoadProgress, Mode  # noqa: E402
-from engine.info import PairInfo  # noqa: E402
-from engine.models import ResolvedPair, resolve_pair  # noqa: E402
-from engine.models.starter import ensure_starter  # noqa: E402
-from engine.targets.loading import load_target  # noqa: E402
-from engine.text.chat import stop_token_ids  # noqa: E402
+from engine.bench.environment import processor
+from engine.decoding.controller import Controller
+from engine.decoding.costs import cached_costs, measure_costs
+from engine.drafters.dflash.drafter import DFlashDrafter
+from engine.drafters.dflash.loading import load_draft
+from engine.drafters.lookup import LookupDrafter
+from engine.drafters.protocol import Drafter
+from engine.engine import Engine
+from engine.errors import Cancelled, ModelError
+from engine.events import LoadProgress, Mode
+from engine.info import PairInfo
+from engine.kernels.blas import use_fast_blas
+from engine.models import ResolvedPair, resolve_pair
+from engine.models.checkpoint import weight_files
+from engine.models.paths import cache_folder
+from engine.models.starter import ensure_starter
+from engine.targets.loading import load_target
+from engine.text.chat import stop_token_ids
 
 CPU_CACHE_BYTES = 64 * 2**20  # MLX keeps freed buffers; on the CPU a little is enough and memory stays near the weights
 
@@ -58,6 +62,12 @@ def load(
         draft = load_draft(resolved.draft, target.shape, dtype)
         block = resolved.block_length or draft.convention.block_length
         drafters["dflash"] = DFlashDrafter(draft, target, resolved.draft.name, block)
+    controller = None
+    if (drafter := drafters.get("dflash")) is not None:
+        report("Measuring this machine", 0.9)
+        identity = cost_identity(resolved, drafter.block_length)
+        costs = cached_costs(cache_folder() / "costs", identity, lambda: measure_costs(target, drafter))
+        controller = Controller(costs, drafter.block_length)
     report("Ready", 1.0)
     return Engine(
         target=target,
@@ -65,6 +75,7 @@ def load(
         drafters=drafters,
         stop_ids=stop_token_ids(resolved.target, tokenizer),
         info=_info(resolved, target, drafters, reason),
+        controller=controller,
     )
 
 
@@ -105,7 +116,17 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
     )
 
 
+def cost_identity(pair: ResolvedPair, block_length: int) -> list[str]:
+    """What measured costs belong to: machine, versions and the two models."""
+    folders = [folder for folder in (pair.target, pair.draft) if folder is not None]
+    configs = [(folder / "config.json").read_text(encoding="utf-8") for folder in folders]
+    sizes = [str(file.stat().st_size) for folder in folders for file in weight_files(folder)]
+    machine = [processor(), str(os.cpu_count()), _device(), os.environ.get("OPENBLAS_CORETYPE", "")]
+    return [*machine, os.environ.get("OPENBLAS_NUM_THREADS", ""), version("mlx"), str(block_length), *configs, *sizes]
+
+
 def _device() -> str:
     if mx.default_device() == mx.cpu:
-        return {True: "CPU (OpenBLAS)", False: "CPU (reference BLAS: slow, install libopenblas0-pthread)"}.get(BLAS, "CPU")  # type: ignore[arg-type]
+        fast = use_fast_blas()
+        return "CPU" if fast is None else "CPU (OpenBLAS)" if fast else "CPU (reference BLAS: slow, install libopenblas0-pthread)"
     return str(mx.device_info().get("device_name", "GPU"))

@@ -19,7 +19,7 @@ def environment(pair: PairInfo) -> dict[str, Any]:
     versions = {name: importlib.metadata.version(name) for name in ("mlx", "mlx-lm")}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "system": platform.platform(),
@@ -37,7 +37,8 @@ def environment(pair: PairInfo) -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name as the system gives it."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text().splitlines():

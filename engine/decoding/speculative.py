@@ -1,4 +1,4 @@
-"""The one speculative loop, for every drafter: draft, verify, accept, roll back.
+"""The one speculative loop, for every drafter: draft, verify, accept, roll back; or plain steps while speculation is parked.
 
 A cycle waits for the device once, for the target's choices. The next draft and its verify pass are launched before the
 tokens are handed out, so whoever consumes them does so while the device works.
@@ -6,6 +6,7 @@ tokens are handed out, so whoever consumes them does so while the device works.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 import mlx.core as mx
 
 from engine.decoding.acceptance import accepted_prefix
+from engine.decoding.controller import Choice
 from engine.decoding.steps import Decoding, Step, read_ids
 
 TIMED_EVERY = 16  # one cycle in so many is timed part by part; that costs it the overlap with the consumer
@@ -20,69 +22,129 @@ TIMED_EVERY = 16  # one cycle in so many is timed part by part; that costs it th
 
 @dataclass(slots=True)
 class _Flight:
-    """A launched cycle. ``result`` [k+2]: the target's k+1 choices, then how many of the k proposals it accepted."""
+    """A launched pass. ``result``: of a cycle [k+2], the target's k+1 choices, then how many of the k proposals it accepted;
+    of a plain step [1], the target's choice. ``taps`` are the pass's rows. ``start`` is when its launch began."""
 
+    choice: Choice
     proposed: int
     taps: mx.array | None
     result: mx.array
+    start: float
     draft_s: float | None = None
     verify_s: float | None = None
 
 
 def decode_speculative(state: Decoding) -> Generator[Step]:
-    """Yields the first token, then one ``Step`` a cycle, until a stop token, the limit or cancel."""
-    first, ended = state.cut(read_ids(state.anchor), 0)
-    state.committed += first
-    produced, cycle = len(first), 0
-    flight = None if ended else _launch(state, state.tap_rows, produced, timed=False)
-    yield Step(tuple(first), 0, 0)
-    while flight is not None and not state.cancel.is_set():
-        *choices, accepted = read_ids(flight.result)  # the cycle's one wait
-        state.target.rollback(state.cache, flight.proposed - accepted)
-        tokens, ended = state.cut(choices[: accepted + 1], produced)
-        produced += len(tokens)
-        state.position += accepted + 1
-        state.committed += tokens
-        state.anchor = mx.array(tokens[-1:], dtype=state.anchor.dtype)
-        step = Step(tuple(tokens), flight.proposed, min(accepted, len(tokens)), flight.draft_s, flight.verify_s)
-        cycle += 1
-        if ended:
-            yield step
+    """Yields the first token, then one ``Step`` a cycle or plain step, until a stop token, the limit or cancel."""
+    run = _Run(state)
+    tokens, run.ended = state.cut(read_ids(state.anchor), 0)
+    state.committed += tokens
+    run.produced = len(tokens)
+    step = Step(tuple(tokens), 0, 0)
+    while True:
+        flight, choice = None, None if run.ended else state.policy.choose()
+        timed = choice is not None and not choice.parked and run.next_cycle_is_timed()
+        if choice is not None and not timed:
+            flight = run.launch(choice)
+        yield step
+        if choice is None or state.cancel.is_set():
             return
-        rows = None if flight.taps is None else flight.taps[: accepted + 1]
-        timed = cycle % TIMED_EVERY == 1
-        if timed:  # nothing else may run beside a timed cycle
-            yield step
-            if state.cancel.is_set():
-                return
-            flight = _launch(state, rows, produced, timed)
+        if flight is None:  # timed: nothing else may run beside it
+            flight = run.launch(choice, timed=True)
+        step = (yield from run.parked_stretch(flight)) if choice.parked else run.land(flight)
+
+
+class _Run:
+    """The moving parts of one answer. ``rows`` are tap rows committed but not yet given to the drafter."""
+
+    def __init__(self, state: Decoding):
+        self.state, self.rows = state, state.tap_rows
+        self.produced = self.cycles = 0
+        self.ended = False
+
+    def next_cycle_is_timed(self) -> bool:
+        return self.cycles % TIMED_EVERY == 1
+
+    def launch(self, choice: Choice, timed: bool = False) -> _Flight:
+        """Builds and starts one pass. When ``timed``, draft and verify are run to their end one after the other."""
+        start = time.perf_counter()
+        if choice.parked:
+            return self._launch_plain(choice, self.state.anchor, self.state.position, start)
+        state = self.state
+        assert state.session is not None
+        length = min(choice.length, state.max_tokens - self.produced) - 1  # more could not be emitted
+        proposals = state.session.propose(state.anchor, self.rows, state.position, length, state.committed)
+        self.rows = None
+        draft_s = None
+        if proposals is None:
+            proposals = state.anchor[:0]
+        elif timed:
+            draft_s = _timed(proposals)
         else:
-            flight = _launch(state, rows, produced, timed)
+            mx.async_eval(proposals)
+        output = state.target.forward(mx.concatenate([state.anchor, proposals]), state.cache, state.taps)
+        choices = state.sampler.pick(output.logits, state.position + 1)
+        accepted = accepted_prefix(proposals, choices)
+        result = mx.concatenate([choices.astype(mx.int32), accepted.astype(mx.int32)[None]])
+        flight = _Flight(choice, proposals.shape[0], output.taps, result, start, draft_s)
+        if timed:
+            flight.verify_s = _timed(result)
+        else:
+            mx.async_eval(result)
+        return flight
+
+    def land(self, flight: _Flight) -> Step:
+        """Waits for a cycle, rolls the target back to what stands, and moves the anchor."""
+        state = self.state
+        *choices, accepted = read_ids(flight.result)  # the cycle's one wait
+        seconds = time.perf_counter() - flight.start
+        if flight.draft_s is not None and flight.verify_s is not None:
+            seconds = flight.draft_s + flight.verify_s
+        state.target.rollback(state.cache, flight.proposed - accepted)
+        self.rows = None if flight.taps is None else flight.taps[: accepted + 1]
+        tokens = self._commit(choices[: accepted + 1])
+        state.position += accepted + 1
+        state.anchor = mx.array(tokens[-1:], dtype=state.anchor.dtype)
+        self.cycles += 1
+        state.policy.observe(flight.choice.length, flight.proposed, accepted, seconds)
+        return Step(tuple(tokens), flight.proposed, min(accepted, len(tokens)), flight.draft_s, flight.verify_s)
+
+    def parked_stretch(self, flight: _Flight) -> Generator[Step, None, Step]:
+        """Plain steps, each launched before the one ahead of it is waited for; returns the last one instead of yielding it."""
+        state, left, taken = self.state, flight.choice.steps, 0
+        start = earlier = time.perf_counter()
+        while True:
+            left, taken = left - 1, taken + 1
+            more = left > 0 and self.produced + 1 < state.max_tokens
+            following = self._launch_plain(flight.choice, flight.result, state.position + 1, earlier) if more else None
+            tokens = self._commit(read_ids(flight.result))
+            now = time.perf_counter()
+            self._keep_rows(flight.taps)
+            state.position += 1
+            state.anchor = flight.result
+            step = Step(tuple(tokens), 0, 0, None, now - earlier, parked=True)
+            if self.ended or following is None or state.cancel.is_set():
+                # The first step shared the device with nothing; a stretch of one is all launch and tells too little.
+                state.policy.observe_plain(taken, now - start if taken > 1 else math.nan)
+                return step
             yield step
+            flight, earlier = following, now
 
+    def _launch_plain(self, choice: Choice, anchor: mx.array, position: int, start: float) -> _Flight:
+        output = self.state.target.forward(anchor, self.state.cache, self.state.taps)
+        chosen = self.state.sampler.pick(output.logits, position + 1).astype(anchor.dtype)
+        mx.async_eval(chosen, *([] if output.taps is None else [output.taps]))
+        return _Flight(choice, 0, output.taps, chosen, start)
 
-def _launch(state: Decoding, rows: mx.array | None, produced: int, timed: bool) -> _Flight:
-    """Builds and starts one cycle. When ``timed``, draft and verify are run to their end one after the other."""
-    assert state.session is not None
-    length = min(state.block_length, state.max_tokens - produced) - 1  # more could not be emitted
-    proposals = state.session.propose(state.anchor, rows, state.position, length, state.committed)
-    draft_s = None
-    if proposals is None:
-        proposals = state.anchor[:0]
-    elif timed:
-        draft_s = _timed(proposals)
-    else:
-        mx.async_eval(proposals)
-    output = state.target.forward(mx.concatenate([state.anchor, proposals]), state.cache, state.taps)
-    choices = state.sampler.pick(output.logits, state.position + 1)
-    accepted = accepted_prefix(proposals, choices)
-    result = mx.concatenate([choices.astype(mx.int32), accepted.astype(mx.int32)[None]])
-    flight = _Flight(proposals.shape[0], output.taps, result, draft_s)
-    if timed:
-        flight.verify_s = _timed(result)
-    else:
-        mx.async_eval(result)
-    return flight
+    def _keep_rows(self, taps: mx.array | None) -> None:
+        if taps is not None:
+            self.rows = taps if self.rows is None else mx.concatenate([self.rows, taps])
+
+    def _commit(self, choices: list[int]) -> list[int]:
+        tokens, self.ended = self.state.cut(choices, self.produced)
+        self.produced += len(tokens)
+        self.state.committed += tokens
+        return tokens
 
 
 def _timed(array: mx.array) -> float:

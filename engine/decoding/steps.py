@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Protocol, cast
 
 import mlx.core as mx
 
+from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.drafters.protocol import DraftSession
 from engine.targets.protocol import Cache, Target
@@ -22,7 +23,8 @@ def read_ids(ids: mx.array) -> list[int]:
 class Step:
     """One cycle's outcome. ``tokens`` entered the answer; ``accepted`` of ``proposed`` came from the drafter.
 
-    ``draft_s`` and ``verify_s`` are None except in a cycle that was timed part by part.
+    ``draft_s`` and ``verify_s`` are None except in a cycle that was timed part by part. ``parked``: a plain step taken because
+    speculation would have been slower; its ``verify_s`` is always known.
     """
 
     tokens: tuple[int, ...]
@@ -30,6 +32,28 @@ class Step:
     accepted: int
     draft_s: float | None = None
     verify_s: float | None = None
+    parked: bool = False
+
+
+class Policy(Protocol):
+    """Decides the block length cycle by cycle. ``block_length`` is 0 while ``parked``; ``reason`` is in words for the user."""
+
+    @property
+    def block_length(self) -> int:
+        """Slots of the current block, anchor included; 0 while speculation is parked."""
+
+    @property
+    def reason(self) -> str:
+        """Why this length, or why parked."""
+
+    def choose(self) -> Choice:
+        """What to do next. Called once a cycle or parked stretch."""
+
+    def observe(self, length: int, proposed: int, accepted: int, seconds: float) -> None:
+        """What a cycle of ``length`` slots brought and how many ``seconds`` it took."""
+
+    def observe_plain(self, steps: int, seconds: float) -> None:
+        """``steps`` parked steps took ``seconds`` (nan: not known)."""
 
 
 @dataclass(slots=True)
@@ -48,7 +72,7 @@ class Decoding:
     session: DraftSession | None = None
     taps: tuple[int, ...] = ()
     tap_rows: mx.array | None = None  # [1, n*H], the row before the anchor
-    block_length: int = 0
+    policy: Policy = field(default_factory=lambda: FixedLength(1))
 
     def cut(self, tokens: list[int], produced: int) -> tuple[list[int], bool]:
         """``tokens`` up to and with the first stop token and within the limit; True when that ends the answer."""

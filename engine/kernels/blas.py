@@ -20,6 +20,8 @@ def use_fast_blas() -> bool | None:
     """Opens OpenBLAS for MLX; call before MLX is imported. None: not needed here; False: there is none."""
     if sys.platform != "linux":
         return None
+    if "mlx.core" in sys.modules:  # MLX has bound the library it came with
+        return False
     if "OPENBLAS_CORETYPE" not in os.environ and (core := _core_type(Path("/proc/cpuinfo"))):
         os.environ["OPENBLAS_CORETYPE"] = core
     os.environ.setdefault("OPENBLAS_NUM_THREADS", str(blas_threads(len(os.sched_getaffinity(0)))))

@@ -10,6 +10,7 @@ import pytest
 
 from engine.decoding import speculative
 from engine.decoding.baseline import decode_baseline
+from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import TIMED_EVERY, decode_speculative
 from engine.decoding.steps import Decoding, Step, read_ids
@@ -38,7 +39,7 @@ def decoding(target: AttentionTarget, drafter: object | None = None, prompt: lis
     settings = {
         "target": target, "cache": cache, "sampler": Sampler(0.0, 0), "stop_ids": frozenset(), "max_tokens": LENGTH,
         "cancel": threading.Event(), "position": len(prompt), "session": session, "taps": taps, "tap_rows": ready.taps,
-        "committed": list(prompt), "block_length": drafter.block_length if drafter else 0,
+        "committed": list(prompt), "policy": FixedLength(drafter.block_length if drafter else 1),
     } | changes  # fmt: skip
     anchor = settings["sampler"].pick(ready.logits, len(prompt)).astype(mx.int32)
     return Decoding(anchor=anchor, **settings)
@@ -190,3 +191,73 @@ def test_sampling_with_one_seed_gives_one_text_in_every_mode(target: AttentionTa
     assert tokens(decode_speculative(decoding(target, drafter, sampler=Sampler(0.9, seed)))) == answer
     other = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed + 1))))
     assert other != answer
+
+
+class ScriptedPolicy(FixedLength):
+    """Follows a list of choices again and again, and keeps what it is told."""
+
+    def __init__(self, *choices: Choice):
+        super().__init__(4)
+        self._choices, self._turn = choices, 0
+        self.cycles: list[tuple[int, int, int]] = []
+        self.stretches: list[int] = []
+
+    def choose(self) -> Choice:
+        self._turn += 1
+        return self._choices[(self._turn - 1) % len(self._choices)]
+
+    def observe(self, length: int, proposed: int, accepted: int, seconds: float) -> None:
+        assert seconds > 0
+        self.cycles.append((length, proposed, accepted))
+
+    def observe_plain(self, steps: int, seconds: float) -> None:
+        self.stretches.append(steps)
+
+
+SCRIPTS = [
+    (Choice(1, 3), Choice(4)),
+    (Choice(4), Choice(1, 1)),
+    (Choice(2), Choice(6), Choice(1, 7), Choice(3)),
+    (Choice(1, 200),),
+    (Choice(1, 5), Choice(1, 2), Choice(5)),
+]
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("right", [0, 2, 5])
+def test_parking_and_changing_the_length_keep_the_text_and_the_draft_context(
+    target: AttentionTarget, plain: list[int], script: tuple[Choice, ...], right: int
+) -> None:
+    """Rows committed while parked reach the drafter at its next turn, none twice and none lost."""
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: right, block_length=6, taps=(0, 3))
+    policy = ScriptedPolicy(*script)
+    steps = list(decode_speculative(decoding(target, drafter, policy=policy)))
+    assert tokens(iter(steps)) == plain
+    gaps = [later - earlier for earlier, later in zip(drafter.positions, drafter.positions[1:], strict=False)]
+    assert drafter.tap_rows[1:] == gaps
+    parked = [step for step in steps if step.parked]
+    assert sum(policy.stretches) == len(parked) and all(step.verify_s is not None and len(step.tokens) == 1 for step in parked)
+    assert [proposed for _, proposed, _ in policy.cycles] == [step.proposed for step in steps[1:] if not step.parked]
+
+
+def test_the_first_parked_step_keeps_the_rows_of_the_prompt(target: AttentionTarget, plain: list[int]) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 0, block_length=4, taps=(1,))
+    list(decode_speculative(decoding(target, drafter, policy=ScriptedPolicy(Choice(1, 3), Choice(4)))))
+    assert drafter.tap_rows[0] == 1 + 3 and drafter.positions[0] == len(PROMPT) + 3
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 9])
+def test_the_token_limit_ends_a_parked_stretch(target: AttentionTarget, plain: list[int], limit: int) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 1, block_length=4)
+    policy = ScriptedPolicy(Choice(1, 4), Choice(3))
+    assert tokens(decode_speculative(decoding(target, drafter, policy=policy, max_tokens=limit))) == plain[:limit]
+
+
+def test_cancel_ends_a_parked_stretch_within_two_steps(target: AttentionTarget, plain: list[int]) -> None:
+    drafter = OracleDrafter(plain, len(PROMPT), lambda _cycle: 1, block_length=4)
+    state = decoding(target, drafter, policy=ScriptedPolicy(Choice(1, 50)))
+    steps = decode_speculative(state)
+    given = [next(steps) for _ in range(5)]
+    state.cancel.set()
+    rest = list(steps)
+    assert len(rest) <= 2 and tokens(iter(given + rest)) == plain[: len(given + rest)]

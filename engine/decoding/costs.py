@@ -1,0 +1,105 @@
+"""What a draft and a verify pass cost on this machine, by width: measured at first use, kept on disk."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import json
+import logging
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import mlx.core as mx
+
+from engine.drafters.protocol import Drafter
+from engine.targets.protocol import Target
+
+log = logging.getLogger(__name__)
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+CONTEXT_ROWS = 128  # a usual prompt; longer ones are corrected by what the loop observes
+REPEATS = 3
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class CostCurve:
+    """Seconds of a verify pass and of a draft pass over each of ``widths`` slots; between them linear."""
+
+    widths: tuple[int, ...]
+    verify_s: tuple[float, ...]
+    draft_s: tuple[float, ...]
+
+    @property
+    def widest(self) -> int:
+        return self.widths[-1]
+
+    def verify(self, width: int) -> float:
+        return self._between(self.verify_s, width)
+
+    def draft(self, width: int) -> float:
+        return self._between(self.draft_s, width)
+
+    def cycle(self, width: int) -> float:
+        """A whole cycle of ``width`` slots."""
+        return self.verify(width) + self.draft(width)
+
+    def _between(self, seconds: Sequence[float], width: int) -> float:
+        right = min(bisect.bisect_left(self.widths, width), len(self.widths) - 1)
+        if self.widths[right] <= width or right == 0:
+            return seconds[right]
+        low, high = self.widths[right - 1], self.widths[right]
+        share = (width - low) / (high - low)
+        return seconds[right - 1] + share * (seconds[right] - seconds[right - 1])
+
+
+def measure_costs(target: Target, drafter: Drafter, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
+    """Times every width up to the drafter's block, in an order that spreads a passing disturbance over all of them."""
+    widths = (*(width for width in WIDTHS if width < drafter.block_length), drafter.block_length)
+    cache, session = target.make_cache(), drafter.session()
+    prompt = mx.zeros((CONTEXT_ROWS,), dtype=mx.int32)
+    output = target.forward(prompt, cache, drafter.taps)
+    mx.eval(target.cache_arrays(cache), session.prefill(output.taps, 0))
+    times: dict[str, dict[int, list[float]]] = {"verify": {w: [] for w in widths}, "draft": {w: [] for w in widths}}
+    for repeat in range(REPEATS + 1):
+        for width in widths:
+            verify_s = _timed(mx.argmax(target.forward(prompt[:width], cache, drafter.taps).logits, axis=-1), clock)
+            target.rollback(cache, width)
+            draft_s = _timed(session.propose(prompt[:1], None, CONTEXT_ROWS, width - 1, [0, 0, 0]), clock)
+            if repeat:  # the first round warms up
+                times["verify"][width].append(verify_s)
+                times["draft"][width].append(draft_s)
+    verify, draft = ([statistics.median(times[kind][width]) for width in widths] for kind in ("verify", "draft"))
+    return CostCurve(widths, tuple(verify), tuple(draft))
+
+
+def _timed(array: mx.array | None, clock: Callable[[], float]) -> float:
+    start = clock()
+    if array is not None:
+        mx.eval(array)
+    return clock() - start
+
+
+def cached_costs(folder: Path, identity: Sequence[str], measure: Callable[[], CostCurve]) -> CostCurve:
+    """The curve kept in ``folder`` for ``identity`` (machine, versions, pair), measured and kept when there is none."""
+    name = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24]
+    file = folder / f"costs-{name}.json"
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if record.pop("format") == FORMAT:
+            return CostCurve(**{key: tuple(values) for key, values in record.items()})
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning("the measured costs in %s cannot be read and are measured again: %r", file, error)
+    curve = measure()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps({"format": FORMAT, **asdict(curve)}), encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        log.warning("the measured costs cannot be kept in %s: %s", folder, error)
+    return curve

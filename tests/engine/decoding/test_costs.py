@@ -1,0 +1,59 @@
+"""The cost curve: straight lines between measured widths, measured once, kept, and measured again when the file is no good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.decoding.costs import CostCurve, cached_costs, measure_costs
+from engine.targets.attention import AttentionTarget
+from engine.targets.protocol import TargetShape
+from tests.engine.decoding.oracle import OracleDrafter
+from tests.engine.tiny import VOCAB, build_target, target_config
+
+CURVE = CostCurve((1, 2, 4, 8), (1.0, 2.0, 3.0, 5.0), (0.0, 0.5, 0.7, 1.1))
+
+
+def test_between_measured_widths_the_cost_is_linear() -> None:
+    assert [CURVE.verify(width) for width in (1, 2, 3, 4, 6, 8)] == [1.0, 2.0, 2.5, 3.0, 4.0, 5.0]
+    assert CURVE.cycle(6) == pytest.approx(4.0 + 0.9)
+
+
+def test_beyond_the_widest_the_cost_is_not_extrapolated() -> None:
+    assert CURVE.verify(20) == 5.0 and CURVE.widest == 8
+
+
+@pytest.mark.parametrize("block", [2, 5, 6, 16])
+def test_every_width_up_to_the_block_is_measured_and_the_target_is_left_usable(block: int) -> None:
+    target = AttentionTarget(build_target(target_config("llama")), "llama", TargetShape(32, VOCAB, 4, 2048))
+    curve = measure_costs(target, OracleDrafter([1] * 40, 0, lambda _cycle: 0, block, taps=(1,)))
+    assert curve.widths[0] == 1 and curve.widest == block and len(set(curve.widths)) == len(curve.widths)
+    assert all(seconds > 0 for seconds in curve.verify_s) and curve.draft_s[0] < curve.verify_s[0]
+
+
+def test_costs_are_measured_once_for_one_machine_and_pair(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def measure() -> CostCurve:
+        calls.append(1)
+        return CURVE
+
+    assert [cached_costs(tmp_path, ["a", "b"], measure) for _ in range(3)] == [CURVE] * 3
+    assert len(calls) == 1
+    cached_costs(tmp_path, ["a", "c"], measure)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 99}', '{"format": 1, "widths": 3}', '{"format": 1, "odd": []}'])
+def test_a_file_that_is_no_good_is_measured_again(tmp_path: Path, content: str) -> None:
+    cached_costs(tmp_path, ["x"], lambda: CostCurve((1,), (9.0,), (0.0,)))
+    (file,) = tmp_path.iterdir()
+    file.write_text(content)
+    assert cached_costs(tmp_path, ["x"], lambda: CURVE) == CURVE
+    assert cached_costs(tmp_path, ["x"], lambda: CostCurve((1,), (9.0,), (0.0,))) == CURVE
+
+
+def test_a_folder_that_cannot_be_written_costs_only_the_keeping(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert cached_costs(tmp_path / "file" / "costs", ["x"], lambda: CURVE) == CURVE

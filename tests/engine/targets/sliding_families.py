@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx.utils import tree_flatten, tree_map_with_path
 
 from engine.targets.protocol import TargetShape
 from engine.targets.sliding_window import SlidingWindowTarget
@@ -62,9 +68,35 @@ def sliding_config(name: str, **changes: Any) -> dict[str, Any]:
     return target_config(family, **BASE | added | changes)
 
 
+def sliding_model(config: dict[str, Any]) -> nn.Module:
+    """A random model whose attention is no sharper than a trained one's: Gemma 4 does not scale its scores, and a random
+    layer_scalar near 0 leaves no residual stream, so that rounding alone would decide the text."""
+    model = build_target(config)
+    if config["model_type"].startswith("gemma4"):
+
+        def calmer(path: str, value: mx.array) -> mx.array:
+            if path.endswith("layer_scalar"):
+                return mx.ones_like(value)
+            return 0.35 * value if path.endswith("q_norm.weight") else value
+
+        model.update(tree_map_with_path(calmer, model.parameters()))
+        mx.eval(model.parameters())
+    return model
+
+
 def sliding_target(name: str, **changes: Any) -> SlidingWindowTarget:
     """The adapter of a random model of that config."""
     config = sliding_config(name, **changes)
-    model = build_target(config)
+    model = sliding_model(config)
     assert SlidingWindowTarget.handles(model, config["model_type"])
     return SlidingWindowTarget(model, config["model_type"], TargetShape(32, VOCAB, LAYERS, 2048))
+
+
+def write_sliding_target(folder: Path, name: str, **changes: Any) -> Path:
+    """Writes such a model as a checkpoint without a tokenizer."""
+    config = sliding_config(name, **changes)
+    folder.mkdir(parents=True)
+    weights = dict(tree_flatten(sliding_model(config).parameters()))
+    mx.save_safetensors(str(folder / "model.safetensors"), weights, {"format": "mlx"})
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    return folder

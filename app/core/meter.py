@@ -8,6 +8,7 @@ from typing import Literal
 
 from app.core.rate_window import RateWindow
 from engine import (
+    BlockLength,
     Cycle,
     Event,
     Fallback,
@@ -42,7 +43,8 @@ class MeterSnapshot:
     ``tok_s`` is tokens per second over the last seconds, and over the whole answer once it is finished.
     ``tokens_per_cycle``, ``acceptance_rate``, ``ttft_s`` (seconds), ``mode`` and ``block_length`` are None until known;
     ``acceptance_rate`` (0..1) stays None where nothing is proposed. ``off_reason`` says in words why nothing is
-    proposed, None while speculation is on. ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
+    proposed, None while speculation is on; ``parked``: it is off for now because plain decoding is measured to be faster,
+    and ``block_length`` is 0. ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
     """
 
     phase: Phase = "idle"
@@ -59,6 +61,7 @@ class MeterSnapshot:
     load_stage: str = ""
     load_fraction: float | None = None
     off_reason: str | None = None
+    parked: bool = False
 
 
 class Meter:
@@ -78,6 +81,7 @@ class Meter:
         self._load = LoadProgress("")
         self._started: Started | None = None
         self._fallback: str | None = None
+        self._block: BlockLength | None = None
         self._finished: Finished | None = None
 
     def feed(self, event: Event | LoadProgress, now: float) -> None:
@@ -91,6 +95,9 @@ class Meter:
             case Started():
                 self._phase, self._started = "decoding", event
                 self._rate.start(event.at_s, now)
+            case BlockLength():
+                self._block = event
+                self._rate.heard(event.at_s, now)
             case Cycle():
                 self._take_cycle(event, now)
             case TextDelta():
@@ -121,13 +128,18 @@ class Meter:
             ribbon=tuple(self._ribbon),
             ttft_s=ttft_s,
             mode=self._started.mode if self._started else None,
-            block_length=self._started.block_length if self._started else None,
+            block_length=self._block_length(),
             prefill_done=self._prefill.done,
             prefill_total=self._prefill.total,
             load_stage=self._load.stage,
             load_fraction=self._load.fraction,
             off_reason=self._off_reason(),
+            parked=self._block is not None and self._block.length == 0,
         )
+
+    def _block_length(self) -> int | None:
+        current = self._block or self._started
+        return None if current is None else current.length if isinstance(current, BlockLength) else current.block_length
 
     def _take_cycle(self, cycle: Cycle, now: float) -> None:
         self._cycles += 1
@@ -140,6 +152,8 @@ class Meter:
     def _off_reason(self) -> str | None:
         if self._fallback is not None:
             return self._fallback
+        if self._block is not None and self._block.length == 0:
+            return f"{self._block.reason}."
         if self._asked == "baseline":
             return CHOSE_PLAIN
         decoding_plain = self._started is not None and self._started.mode == "baseline"

@@ -72,13 +72,15 @@ class ArmPane(QWidget):
         self.body.set_text("", finished=False)
 
     def restyle(self, text_size: int) -> None:
-        """Follows the palette and the text size; DFlash alone carries the accent."""
-        colours = theme.current()
-        colour = colours.accent if self.name == "dflash" else colours.quiet
+        """Follows the palette and the text size."""
+        theme.tint(self.clock, theme.current().quiet)
+        self.body.restyle(text_size)
+
+    def mark(self, pays: bool) -> None:
+        """Carries the accent where speculation is known to have paid."""
+        colour = theme.current().accent if pays else theme.current().quiet
         theme.tint(self._title, colour)
         theme.tint(self.rate, colour)
-        theme.tint(self.clock, colours.quiet)
-        self.body.restyle(text_size)
 
     def _on_scrolled(self, value: int) -> None:
         self._following = value >= self._scroll.verticalScrollBar().maximum() - 4
@@ -237,6 +239,8 @@ class CompareView(QWidget):
         colours = theme.current()
         failed = over and not identical
         theme.tint(self.verdict, colours.accent if faster else colours.warning if failed else colours.text)
+        for name, pane in self.panes.items():
+            pane.mark(name == "dflash" and faster)
 
     def _details(self) -> str:
         comparison = self._comparison

@@ -86,7 +86,7 @@ def status_of(snapshot: MeterSnapshot) -> str:
     if snapshot.phase == "prefill" and snapshot.prefill_total:
         return f"Reading {snapshot.prefill_done / snapshot.prefill_total * 100:.0f} %"
     if snapshot.phase in ("decoding", "done") and snapshot.mode is not None:
-        return MODE_WORDS[snapshot.mode]
+        return f"{MODE_WORDS[snapshot.mode]}, parked" if snapshot.parked else MODE_WORDS[snapshot.mode]
     return PHASE_WORDS.get(snapshot.phase, "")
 
 
@@ -157,7 +157,7 @@ class MeterStrip(QWidget):
     def _colour(self) -> None:
         colours, snapshot = theme.current(), self._snapshot
         # The accent is kept for speculation that pays: tokens committed beyond the one a plain step gives.
-        pays = snapshot.mode in ("dflash", "lookup") and (snapshot.tokens_per_cycle or 0) > 1
+        pays = snapshot.mode in ("dflash", "lookup") and (snapshot.tokens_per_cycle or 0) > 1 and not snapshot.parked
         for key in ("rate", "tokens", "acceptance"):
             theme.tint(self.figures[key], colours.accent if pays else colours.quiet)
         theme.tint(self.figures["first"], colours.quiet)

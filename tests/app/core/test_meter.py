@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from app.core.meter import CHOSE_PLAIN, NO_DRAFT, RIBBON_LENGTH, Meter, MeterSnapshot, RibbonCycle
 from app.core.rate_window import WINDOW_S
-from engine import Event, Finished, LoadProgress, PrefillProgress, Started, Statistics
+from engine import BlockLength, Cycle, Event, Finished, LoadProgress, PrefillProgress, Started, Statistics
 from tests.app.core import recordings
 from tests.app.core.record_events import REQUESTS, read
 from tests.app.core.recordings import PAIR, PAIR_WITHOUT_DRAFT, answer
@@ -254,3 +254,26 @@ def test_started_alone_counts_one_token_and_no_rate():
     meter, now = play(of(recordings.ENDED, Started))
     shown = meter.snapshot(now)
     assert (shown.tokens, shown.tok_s, shown.tokens_per_cycle) == (1, 0.0, None)
+
+
+def test_parked_speculation_shows_its_reason_until_it_comes_back():
+    meter = Meter()
+    meter.reset(START, "auto", PAIR)
+    meter.feed(Started("dflash", 20, 0, 8, 0.1), START + 0.1)
+    assert meter.snapshot(START + 0.1).block_length == 8 and not meter.snapshot(START + 0.1).parked
+    meter.feed(BlockLength(0, "Plain decoding is faster here: the draft is right 20% of the time", 0.2), START + 0.2)
+    meter.feed(Cycle(0, 0, 0, 1, 0.25), START + 0.25)
+    parked = meter.snapshot(START + 0.3)
+    assert parked.parked and parked.block_length == 0 and parked.off_reason is not None and "faster" in parked.off_reason
+    meter.feed(BlockLength(4, "3 tokens are proposed", 0.4), START + 0.4)
+    back = meter.snapshot(START + 0.4)
+    assert not back.parked and back.block_length == 4 and back.off_reason is None
+
+
+def test_a_new_request_forgets_that_the_last_one_was_parked():
+    meter = Meter()
+    meter.reset(START, "auto", PAIR)
+    meter.feed(Started("dflash", 20, 0, 8, 0.1), START)
+    meter.feed(BlockLength(0, "Plain decoding is faster here", 0.2), START)
+    meter.reset(START + 5, "auto", PAIR)
+    assert not meter.snapshot(START + 5).parked and meter.snapshot(START + 5).off_reason is None

@@ -96,18 +96,21 @@ class RecurrentTarget(AttentionTarget):
         entries = recurrent_entries(cache)
         for entry in entries:
             self._recordings.pop(entry, None)
-        if not 1 < ids.shape[0] <= MAX_RECORDED:
+        rows = ids.shape[0]
+        if rows > MAX_RECORDED:
             return super().forward(ids, cache, taps)
         before = [tuple(entry.cache) for entry in entries]
         with ExitStack() as watches:
-            calls = [watches.enter_context(recorded_calls(replay.mixer, replay.watched)) for replay in self._replays]
+            calls: list[dict[str, Call]] = [{} for _ in entries]
+            if rows > 1:  # of a single row nothing can stay
+                calls = [watches.enter_context(recorded_calls(replay.mixer, replay.watched)) for replay in self._replays]
             output = super().forward(ids, cache, taps)
         for entry, replay, heard, start in zip(entries, self._replays, calls, before, strict=True):
-            self._recordings[entry] = _Recording(replay, heard, start, ids.shape[0])
+            self._recordings[entry] = _Recording(replay, heard, start, rows)
         return output
 
     def rollback(self, cache: Cache, rejected: int) -> None:
-        """Exact for the rows of the last pass, 2 to ``MAX_RECORDED`` wide. Raises ``RuntimeError`` for any other row."""
+        """Exact for the rows of the last pass, up to ``MAX_RECORDED``. Raises ``RuntimeError`` for any others."""
         if not rejected:
             return
         entries = flat_entries(cache)

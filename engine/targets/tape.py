@@ -12,7 +12,8 @@ import mlx.core as mx
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """What T steps added to ``state`` [1, Hv, Dv, Dk], float32: keys [1, T, Hv, Dk], gates [1, T, Hv], innovations [1, T, Hv, Dv]."""
+    """What T steps added to ``state`` [1, Hv, Dv, Dk]: ``keys`` [1, T, Hv, Dk], ``gates`` [1, T, Hv] and ``innovations``
+    [1, T, Hv, Dv]."""
 
     state: mx.array
     keys: mx.array

@@ -196,6 +196,8 @@ def _check_numbers(convention: DraftConvention, config: Config) -> None:
         problem = f"block_size is {c.block_length - 1 + c.first_slot}, which leaves no slot to propose in"
     elif min(c.num_layers, c.num_heads, c.num_kv_heads, c.intermediate_size) < 1 or c.num_heads % c.num_kv_heads:
         problem = f"{c.num_heads} attention heads over {c.num_kv_heads} key/value heads in {c.num_layers} layers cannot be"
+    elif min(c.target_hidden_size, c.vocab_size) < 1:
+        problem = f"target_hidden_size is {c.target_hidden_size}" if c.vocab_size > 0 else f"vocab_size is {c.vocab_size}"
     elif any(window is not None and window < 1 for window in c.windows):
         problem = "sliding_window is below 1"
     elif c.convolution and (min(c.convolution) < 1 or c.hidden_size % c.convolution[1]):

@@ -131,6 +131,8 @@ class DFlashModel(nn.Module):
         """Puts ``features`` [L, H], the first at ``position``, into every layer's context."""
         for index, layer in enumerate(self.layers):
             unseen = context.unseen(index, features.shape[0])
+            if unseen == features.shape[0]:
+                continue  # a window of one token sees no context at all
             rows = features[unseen:] if unseen else features
             keys, values = layer.self_attn.keys_values(rows, position + unseen)
             context.extend(index, keys, values, position + unseen, rows.shape[0])

@@ -99,7 +99,7 @@ def expected_proposals(reference: Reference, taps: np.ndarray, anchor: int, leng
 def test_block_states_equal_the_definition(tmp_path: Path, name: str, context: int) -> None:
     model, reference = make(tmp_path, name)
     taps, block = random_taps(context), VOCABULARY.table[[9, 5, 5, 5, 5, 5]]
-    found = model(mx.array(block), model.features(mx.array(taps)), ContextCache(2), context)
+    found = model(mx.array(block), model.features(mx.array(taps)), model.make_context(), context)
     np.testing.assert_allclose(np.array(found), reference.block(block.astype(np.float64), taps.astype(np.float64)), **CLOSE)
 
 
@@ -133,7 +133,7 @@ def test_context_rows_do_not_pass_the_input_norm(full) -> None:
     model, _ = full
     features = model.features(mx.array(random_taps(4)))
     held = [model.layers[layer].self_attn.keys_values(features, 0) for layer in range(2)]
-    before, after = ContextCache(2), ContextCache(2)
+    before, after = model.make_context(), model.make_context()
     model.add_context(features, before, 0)
     model.layers[0].input_layernorm.weight = model.layers[0].input_layernorm.weight * 3
     model.add_context(features, after, 0)
@@ -152,7 +152,7 @@ def stored(context: ContextCache, layer: int) -> tuple[mx.array, mx.array]:
 def test_context_keys_are_normed_and_rotated_at_their_absolute_positions(full) -> None:
     model, reference = full
     taps, start = random_taps(3), 41
-    context = ContextCache(2)
+    context = model.make_context()
     model.add_context(model.features(mx.array(taps)), context, start)
     rows = reference.features(taps.astype(np.float64))
     for layer in range(2):
@@ -215,7 +215,7 @@ def test_queries_come_from_the_block_only(full) -> None:
     for layer in model.layers:
         layer.self_attn.q_proj.__class__ = Recorded
     block, features = mx.array(VOCABULARY.table[[9, 5, 5]]), model.features(mx.array(random_taps(30)))
-    mx.eval(model(block, features, ContextCache(2), 30))
+    mx.eval(model(block, features, model.make_context(), 30))
     assert rows_seen == [3, 3]
 
 

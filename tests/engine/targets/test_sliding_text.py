@@ -21,7 +21,7 @@ from tests.engine.targets.sliding_families import FAMILIES, LAYERS, sliding_targ
 from tests.engine.targets.test_sliding_window import same
 from tests.engine.tiny import VOCAB, copy_tokenizer, target_config, write_draft
 
-KEY = ["gemma3_text", "gemma4_text with shared key/value layers", "gpt_oss", "cohere2", "olmo3", "llama"]
+KEY = ["gemma3_text", "gemma4_text with shared key/value layers", "gpt_oss", "cohere2"]
 BLOCK_LENGTH = 8
 Oracle = Callable[[int], int]
 
@@ -69,7 +69,7 @@ def prompt_of(length: int) -> list[int]:
 @pytest.mark.parametrize("name", KEY)
 def test_text_is_plain_text_at_every_accepted_length(name: str) -> None:
     target, prompt = sliding_target(name), prompt_of(9)
-    answer = plain(target, prompt, 41)
+    answer = plain(target, prompt, 25)
     for right in range(BLOCK_LENGTH):
         text, accepted, _ = speculative(target, prompt, answer, lambda _cycle, right=right: right)
         assert text == answer
@@ -78,37 +78,49 @@ def test_text_is_plain_text_at_every_accepted_length(name: str) -> None:
 
 @pytest.mark.parametrize("name", KEY)
 def test_two_hundred_cycles_give_plain_text_and_the_caches_of_a_fresh_run(name: str) -> None:
-    """Over 300 tokens, so the buffers fill and are moved, and every ring would have wrapped many times."""
+    """Past 256 tokens, so the buffers fill and are moved, and every ring would have wrapped many times."""
+    assert check_long_run(name, 302, (0, 1, 0, 0, 2, 0)) >= 200
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_two_thousand_tokens_of_every_family_are_plain_text(name: str) -> None:
+    assert check_long_run(name, 2000, (0, 3, 1, 7, 2, 0, 5)) >= 500
+
+
+def check_long_run(name: str, count: int, pattern: tuple[int, ...]) -> int:
+    """Compares text and caches of ``count`` tokens; returns the number of cycles."""
     target, prompt = sliding_target(name), prompt_of(21)
-    answer = plain(target, prompt, 420)
-    text, accepted, cache = speculative(target, prompt, answer, lambda cycle: (0, 2, 1, 0, 3, 0)[cycle % 6])
-    assert text == answer and len(accepted) >= 200 and set(accepted) == {0, 1, 2, 3}
+    answer = plain(target, prompt, count)
+    text, accepted, cache = speculative(target, prompt, answer, lambda cycle: pattern[cycle % len(pattern)])
+    assert text == answer and set(accepted) >= set(pattern)
     fresh = target.make_cache()
     target.forward(mx.array((prompt + answer)[:-1]), fresh)  # the last token was never run
     assert same(cache, fresh, exactly=False)
+    return len(accepted)
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name not in KEY])
 def test_the_other_families_give_plain_text_too(name: str) -> None:
     target, prompt = sliding_target(name), prompt_of(21)
-    answer = plain(target, prompt, 60)
+    answer = plain(target, prompt, 40)
     text, accepted, _ = speculative(target, prompt, answer, lambda cycle: cycle % BLOCK_LENGTH)
     assert text == answer and max(accepted) == BLOCK_LENGTH - 1
 
 
-@pytest.mark.parametrize("window", [1, 2, 3, 7, 8, 9, 20])
-@pytest.mark.parametrize("chunk", [4, 64])
-def test_windows_smaller_and_larger_than_a_block_and_a_chunk_give_plain_text(window: int, chunk: int) -> None:
+@pytest.mark.parametrize("window", [1, 2, 7, 8, 20])
+def test_windows_smaller_and_larger_than_a_block_and_a_chunk_give_plain_text(window: int) -> None:
+    """Prompts around the borders of chunks and windows, in chunks of 4 and of 64: neither chunks nor blocks change the text."""
     target = sliding_target("gemma3_text", sliding_window=window)
-    for length in {1, 3, 4, 5, window, window + 1, 63, 65}:
+    for length in (5, window + 1, 65):
         prompt = prompt_of(length)
-        answer = plain(target, prompt, 30, chunk)
-        assert answer == plain(target, prompt, 30, 68 - chunk), "chunks do not change the text"
-        text, _, _ = speculative(target, prompt, answer, lambda cycle: (cycle * 3) % BLOCK_LENGTH, chunk)
-        assert text == answer
+        answer = plain(target, prompt, 20)
+        for chunk in (4, 64):
+            text, _, _ = speculative(target, prompt, answer, lambda cycle: (cycle * 3) % BLOCK_LENGTH, chunk)
+            assert text == answer
 
 
-@pytest.mark.parametrize("name", ["gemma3", "gemma4", "gpt_oss", "cohere2"])
+@pytest.mark.parametrize("name", ["gemma3", "gemma4", "gpt_oss"])
 def test_the_engine_answers_the_same_with_and_without_a_draft(name: str, tmp_path: Path, starter: ResolvedPair) -> None:
     """A real checkpoint folder and a random draft: nothing is accepted, all is rolled back, across the window's border."""
     wide = {"vocab_size": 49152}
@@ -117,7 +129,7 @@ def test_the_engine_answers_the_same_with_and_without_a_draft(name: str, tmp_pat
     draft = write_draft(tmp_path / "draft", target_config(num_hidden_layers=LAYERS, **wide))
     engine = load(f"{folder}+{draft}")
     assert isinstance(engine._target, SlidingWindowTarget) and isinstance(engine._drafters["dflash"], DFlashDrafter)
-    ends = [list(engine.generate(GenerationRequest.of("hello", mode=mode, max_tokens=60)))[-1] for mode in ("baseline", "dflash")]
-    assert ends[0].token_ids == ends[1].token_ids and ends[0].statistics.completion_tokens == 60
+    ends = [list(engine.generate(GenerationRequest.of("hello", mode=mode, max_tokens=40)))[-1] for mode in ("baseline", "dflash")]
+    assert ends[0].token_ids == ends[1].token_ids and ends[0].statistics.completion_tokens == 40
     assert ends[1].statistics.mode == "dflash" and ends[1].statistics.proposed > 0
     engine.close()

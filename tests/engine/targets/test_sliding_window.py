@@ -117,11 +117,11 @@ def test_rollback_leaves_what_the_same_pass_over_the_kept_rows_leaves(target: Sl
         check_rollback(target, prompt=20, kept=kept)
 
 
-@pytest.mark.parametrize("name", ["gemma3_text", "gemma4_text with shared key/value layers", "gpt_oss"])
-@pytest.mark.parametrize("prompt", [1, 4, 5, 6, 7, 64])
+@pytest.mark.parametrize("name", ["gemma3_text", "gemma4_text with shared key/value layers"])
+@pytest.mark.parametrize("prompt", [1, 5, 6, 64])
 def test_rollback_is_exact_where_a_block_crosses_the_window(name: str, prompt: int) -> None:
     target = sliding_target(name)
-    for kept in range(7):
+    for kept in (0, 1, 3, 5):
         check_rollback(target, prompt, kept)
 
 
@@ -139,7 +139,7 @@ def check_rollback(target: SlidingWindowTarget, prompt: int, kept: int) -> None:
             target.rollback(cache, width)
 
 
-@pytest.mark.parametrize("width", [1, 2, 6, 9])
+@pytest.mark.parametrize("width", [1, 6, 9])
 def test_after_rollback_the_next_pass_gives_the_logits_of_a_fresh_run(target: SlidingWindowTarget, width: int) -> None:
     for prompt, kept in ((5, 1), (6, 0), (20, 4)):
         rolled, fresh = fill(target, prompt), target.make_cache()

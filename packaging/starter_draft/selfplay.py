@@ -152,6 +152,8 @@ def loops(ids: Tensor, offsets: Tensor) -> Tensor:
     length = ids.shape[1]
     for period in range(1, LOOP_PERIOD + 1):
         run = max(LOOP_RUN, 2 * period)
+        if length < period + run:
+            break
         later = offsets[:, period:]
         same = (ids[:, period:] == ids[:, :-period]) & (offsets[:, :-period] > 0) & (later == offsets[:, :-period] + period)
         total = torch.nn.functional.pad(same.int().cumsum(1), (1, 0))

@@ -34,6 +34,20 @@ GEMMA4_MOE = GEMMA4 | {
     "enable_moe_block": True, "num_experts": 4, "top_k_experts": 2, "moe_intermediate_size": 24,
     "attention_k_eq_v": True, "num_global_key_value_heads": 1,
 }  # fmt: skip
+MIMO = {
+    "hybrid_layer_pattern": [1, 1, 0, 1, 0, 1], "moe_layer_freq": [0, 1, 1, 1, 1, 1], "sliding_window_size": WINDOW,
+    "add_swa_attention_sink_bias": True, "add_full_attention_sink_bias": False, "moe_intermediate_size": 24,
+    "n_shared_experts": 1, "n_routed_experts": 4, "num_experts_per_tok": 2, "routed_scaling_factor": 1.0,
+    "topk_method": "noaux_tc", "scoring_func": "sigmoid", "norm_topk_prob": True, "n_group": 1, "topk_group": 1,
+    "layernorm_epsilon": 1e-5, "swa_rope_theta": 10000.0, "swa_num_attention_heads": 4, "swa_num_key_value_heads": 2,
+    "v_head_dim": 8, "swa_head_dim": 8, "swa_v_head_dim": 8, "partial_rotary_factor": 1.0,
+}  # fmt: skip
+GEMMA3N = {
+    "num_kv_shared_layers": 2, "vocab_size_per_layer_input": VOCAB, "rope_local_base_freq": 10000.0,
+    "final_logit_softcapping": 30.0, "layer_types": [SLIDING, SLIDING, FULL, SLIDING, SLIDING, FULL],
+    "activation_sparsity_pattern": [0.5, 0.5, 0, 0, 0, 0], "hidden_size_per_layer_input": 8, "altup_num_inputs": 2,
+    "altup_coef_clip": 120.0, "altup_correct_scale": True, "altup_active_idx": 0, "laurel_rank": 8,
+}  # fmt: skip
 
 # name of the case: (family, what its config adds)
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -53,18 +67,29 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
                                     "shared_expert_intermediate_size": 24}),
     "mellum": ("mellum", EXPERTS | {"layer_types": TYPES, "norm_topk_prob": True, "rope_parameters": {SLIDING: ROPE, FULL: ROPE}}),
     "muse_glimmer": ("muse_glimmer", {"layer_types": TYPES, "output_multiplier": 0.5}),
+    "step3p5": ("step3p5", {"layer_types": TYPES, "num_attention_groups": 2, "moe_num_experts": 4, "moe_top_k": 2,
+                            "moe_intermediate_size": 24, "share_expert_dim": 24, "rope_theta": [10000.0] * LAYERS,
+                            "attention_other_setting": {"num_attention_heads": 4, "num_attention_groups": 2},
+                            "partial_rotary_factors": [1.0] * LAYERS}),
+    "mimo_v2_flash": ("mimo_v2_flash", MIMO),
     "exaone_moe": ("exaone_moe", EXPERTS | {"layer_types": TYPES, "num_shared_experts": 1, "is_moe_layer": [False, True] * 3}),
 }  # fmt: skip
+UNTAPPED = {  # nothing to tap: parts of layers run twice, streams side by side, other names; lookup drafting works on them
+    "iquestloopcoder": ("iquestloopcoder", {"loop_num": 2, "loop_window_size": WINDOW}),
+    "gemma3n": ("gemma3n", GEMMA3N),
+    "spark2_5": ("spark2_5", {"layer_types": TYPES, "rope_parameters": {SLIDING: ROPE, FULL: ROPE}}),
+    "plamo3": ("plamo3", {"sliding_window_pattern": 3}),
+}
 WRAPPED = {"gemma3": ("gemma3_text", GEMMA3), "gemma4": ("gemma4_text", GEMMA4_SHARED)}
 
 
 def sliding_config(name: str, **changes: Any) -> dict[str, Any]:
-    """The config.json of a case of ``FAMILIES``, or of a family of ``WRAPPED`` that keeps it in ``text_config``."""
-    if name in WRAPPED:
-        family, added = WRAPPED[name]
+    """The config.json of a case of ``FAMILIES``, of ``UNTAPPED``, or of a family that keeps it in ``text_config``."""
+    if name in WRAPPED or name == "gemma3n":
+        family, added = (WRAPPED | UNTAPPED)[name]
         text = target_config(family, **BASE | added | changes)
         return {"model_type": name, "vocab_size": text["vocab_size"], "eos_token_id": 2, "text_config": text}
-    family, added = FAMILIES[name]
+    family, added = (FAMILIES | UNTAPPED)[name]
     return target_config(family, **BASE | added | changes)
 
 

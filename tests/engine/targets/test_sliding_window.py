@@ -15,8 +15,8 @@ from engine.targets.protocol import Cache, TargetShape
 from engine.targets.registry import make_target
 from engine.targets.sliding_window import SlidingWindowTarget
 from engine.targets.window_cache import WindowCache
-from tests.engine.targets.sliding_families import FAMILIES, LAYERS, WINDOW, WRAPPED, sliding_config, sliding_target
-from tests.engine.tiny import VOCAB, build_target, target_config
+from tests.engine.targets.sliding_families import FAMILIES, LAYERS, UNTAPPED, WINDOW, WRAPPED, sliding_config, sliding_target
+from tests.engine.tiny import VOCAB, build_target
 
 EVERY = [*FAMILIES, *WRAPPED]
 IDS = mx.array([(7 * index + 3 + index // 9) % VOCAB for index in range(90)])
@@ -188,28 +188,25 @@ def test_nothing_of_mlx_lm_is_patched_and_a_failure_leaves_the_model_whole() -> 
     assert calls == (gemma3_text.Gemma3Model.__call__, gemma3_text.TransformerBlock.__call__)
 
 
-def test_a_family_without_one_residual_stream_rolls_back_and_says_why_it_has_no_taps() -> None:
-    """IQuest's loop coder runs parts of its layers, twice: nothing to tap, but lookup drafting works on it."""
-    config = target_config("iquestloopcoder", num_hidden_layers=3, loop_num=2, loop_window_size=WINDOW)
-    target = make_target(build_target(config), "iquestloopcoder", TargetShape(32, VOCAB, 3, 2048))
-    assert type(target) is SlidingWindowTarget
+@pytest.mark.parametrize("name", UNTAPPED)
+def test_a_family_without_one_residual_stream_rolls_back_and_says_why_it_has_no_taps(name: str) -> None:
+    target = sliding_target(name)
     assert not target.capabilities.taps and target.capabilities.rollback
-    assert target.capabilities.reason is not None and "residual stream" in target.capabilities.reason
-    cache, fresh = fill(target, 30), target.make_cache()
-    target.forward(BLOCK, cache)
-    target.rollback(cache, 4)
-    target.forward(mx.concatenate([IDS[:30], BLOCK[:2]]), fresh)
-    assert same(cache, fresh, exactly=False)
+    assert target.capabilities.reason is not None and "layers" in target.capabilities.reason
+    for kept in (0, 1, 4):
+        check_rollback(target, prompt=20, kept=kept)
+    rolled, fresh = fill(target, 20), target.make_cache()
+    target.forward(BLOCK, rolled)
+    target.rollback(rolled, 4)
+    target.forward(mx.concatenate([IDS[:20], BLOCK[:2]]), fresh)
+    assert same(rolled, fresh, exactly=False)
 
 
-def test_a_block_sees_no_more_than_single_steps_where_a_model_asks_for_more_than_its_cache() -> None:
+@pytest.mark.parametrize("name", ["plamo3", "gemma3n", "gpt_oss"])
+def test_a_block_sees_what_single_steps_see(name: str) -> None:
     """PLaMo 3 asks for masks one wider than its rotating caches: mlx-lm's blocks and steps differ there, ours may not."""
-    config = target_config(
-        "plamo3", num_hidden_layers=4, sliding_window=WINDOW, sliding_window_pattern=2, interleaved_sliding_window=None
-    )
-    target = make_target(build_target(config), "plamo3", TargetShape(32, VOCAB, 4, 2048))
-    assert type(target) is SlidingWindowTarget and target.capabilities.rollback
-    blocks, steps = fill(target, 20), fill(target, 20)
+    target = sliding_target(name)
+    blocks, steps = fill(target, 20), fill(target, 20, chunk=1)
     block = target.forward(BLOCK, blocks).logits
     single = mx.concatenate([target.forward(BLOCK[row : row + 1], steps).logits for row in range(6)])
     assert close(block, single)

@@ -110,16 +110,17 @@ def own_vocabulary(config: dict[str, Any], head_rows: int, embedding_rows: int |
     return {"embed_tokens.weight": random(80, rows, config["hidden_size"]) * 4, "lm_head.weight": random(81, head_rows, 32)}
 
 
-def flat() -> Packed:
-    config = draft_config(target_config())
+def flat(vocab: int = 160) -> Packed:
+    config = draft_config(target_config(vocab_size=vocab))
     weights = draft_weights(config)
     return Packed(config, weights, weights)
 
 
-def specforge() -> Packed:
+def specforge(vocab: int = 160) -> Packed:
     """Keys of a copied Qwen config that mean nothing here, yarn, everything full."""
     config = draft_config(
-        target_config(), use_sliding_window=False, sliding_window=None, max_window_layers=2, layer_types=[FULL] * 2, use_cache=True,
+        target_config(vocab_size=vocab),
+        use_sliding_window=False, sliding_window=None, max_window_layers=2, layer_types=[FULL] * 2, use_cache=True,
         attention_bias=False, auto_map={"AutoModel": "dflash.DFlashDraftModel"}, rope_parameters={"rope_type": "default"},
         dflash_config={"target_layer_ids": [1, 3], "mask_token_id": 7, "projector_type": "dflash"}, mask_token_id=7,
         partial_rotary_factor=0.25,
@@ -128,15 +129,15 @@ def specforge() -> Packed:
     return Packed(config, weights, weights)
 
 
-def shifted_labels() -> Packed:
-    config = draft_config(target_config())
+def shifted_labels(vocab: int = 160) -> Packed:
+    config = draft_config(target_config(vocab_size=vocab))
     config["dflash_config"] = config["dflash_config"] | {"shift_label": True}
     weights = draft_weights(config)
     return Packed(config, weights, weights, first_slot=0)
 
 
-def fused_projections() -> Packed:
-    config = draft_config(target_config())
+def fused_projections(vocab: int = 160) -> Packed:
+    config = draft_config(target_config(vocab_size=vocab))
     weights = draft_weights(config)
     for layer in range(2):
         for part, rows in (("q", 32), ("k", 16), ("v", 16)):
@@ -144,68 +145,69 @@ def fused_projections() -> Packed:
     return Packed(config, fused(weights), weights)
 
 
-def biased_output() -> Packed:
-    config = draft_config(target_config())
+def biased_output(vocab: int = 160) -> Packed:
+    config = draft_config(target_config(vocab_size=vocab))
     weights = draft_weights(config)
     weights |= {f"layers.{layer}.self_attn.o_proj.bias": random(60 + layer, 32) for layer in range(2)}
     return Packed(config, weights, weights)
 
 
-def own_embedding_and_head() -> Packed:
-    config = draft_config(target_config())
-    weights = draft_weights(config) | own_vocabulary(config, 160)
+def own_embedding_and_head(vocab: int = 160) -> Packed:
+    config = draft_config(target_config(vocab_size=vocab))
+    weights = draft_weights(config) | own_vocabulary(config, vocab)
     return Packed(config, weights, weights)
 
 
-def own_padded_embedding_and_head() -> Packed:
+def own_padded_embedding_and_head(vocab: int = 160) -> Packed:
     """The mask token lies past the vocabulary, in a row that only this embedding has."""
-    config = draft_config(target_config(), dflash_config={"target_layer_ids": [0, 2], "mask_token_id": 165})
-    weights = draft_weights(config) | own_vocabulary(config, 170, 168)
+    config = draft_config(target_config(vocab_size=vocab), dflash_config={"target_layer_ids": [0, 2], "mask_token_id": vocab + 5})
+    weights = draft_weights(config) | own_vocabulary(config, vocab + 10, vocab + 8)
     return Packed(config, weights, weights)
 
 
-def sliding() -> Packed:
-    config = draft_config(target_config(), layer_types=[SLIDING, FULL], sliding_window=9)
+def sliding(vocab: int = 160) -> Packed:
+    config = draft_config(target_config(vocab_size=vocab), layer_types=[SLIDING, FULL], sliding_window=9)
     weights = draft_weights(config)
     return Packed(config, weights, weights, causal=(True, False), windows=(9, None))
 
 
-def speculators_plain() -> Packed:
-    zlab = draft_config(target_config())
+def speculators_plain(vocab: int = 160) -> Packed:
+    zlab = draft_config(target_config(vocab_size=vocab))
     weights = draft_weights(zlab)
     return Packed(speculators(zlab), weights, weights, from_anchor=True)
 
 
-def speculators_reduced() -> Packed:
+def speculators_reduced(vocab: int = 160) -> Packed:
     """Own head of a reduced vocabulary, own embedding, both maps, and what training leaves behind."""
-    zlab = draft_config(target_config())
+    zlab = draft_config(target_config(vocab_size=vocab))
     weights = draft_weights(zlab) | own_vocabulary(zlab, len(KEPT))
-    allowed = mx.array([token in KEPT for token in range(160)])
+    allowed = mx.array([token in KEPT for token in range(vocab)])
     left_behind = {"verifier_norm.weight": mx.ones((32,)), "verifier_lm_head.weight": mx.ones((len(KEPT), 32))}
     files = weights | {"d2t": offsets(KEPT), "t2d": allowed} | left_behind
     return Packed(speculators(zlab, draft_vocab_size=len(KEPT)), files, weights, ids=KEPT, from_anchor=True)
 
 
-def speculators_sliding() -> Packed:
-    zlab = draft_config(target_config(), layer_types=[SLIDING, FULL], sliding_window=9)
+def speculators_sliding(vocab: int = 160) -> Packed:
+    zlab = draft_config(target_config(vocab_size=vocab), layer_types=[SLIDING, FULL], sliding_window=9)
     weights = draft_weights(zlab)
     return Packed(speculators(zlab), weights, weights, causal=(True, False), windows=(9, None), from_anchor=True)
 
 
-def speculators_sliding_both_ways() -> Packed:
+def speculators_sliding_both_ways(vocab: int = 160) -> Packed:
     """Samples from the anchor too."""
-    zlab = draft_config(target_config(), layer_types=[SLIDING, SLIDING], sliding_window=9)
+    zlab = draft_config(target_config(vocab_size=vocab), layer_types=[SLIDING, SLIDING], sliding_window=9)
     weights = draft_weights(zlab)
     config = speculators(zlab, tokens=6, sliding_window_non_causal=True, sample_from_anchor=True)
     return Packed(config, weights, weights, windows=(9, 9), from_anchor=True, first_slot=0)
 
 
-def second() -> Packed:
+def second(vocab: int = 160) -> Packed:
     section = {"target_layer_ids": [0, 2], "mask_token_id": 5, "block_size": 6, "selector_rank": RANK, "selector_top_k": 5,
                "conv_kernel_size": KERNEL, "conv_group_size": GROUP, "output_multiplier": 0.7,
                "final_logit_softcapping": 3.0}  # fmt: skip
     config = draft_config(
-        target_config(), architectures=["DFlash2DraftModel"], block_size=None, is_causal=False, layer_types=[SLIDING] * 2,
+        target_config(vocab_size=vocab),
+        architectures=["DFlash2DraftModel"], block_size=None, is_causal=False, layer_types=[SLIDING] * 2,
         sliding_window=9, rope_theta=None, rope_parameters={"rope_theta": 10000.0, "rope_type": "default"}, dflash_config=section,
     )  # fmt: skip
     weights = draft_weights(config) | second_weights(config)
@@ -213,8 +215,8 @@ def second() -> Packed:
     return Packed(config, weights, weights, windows=(9, 9), second=True, scale=scale)
 
 
-def speculators_second() -> Packed:
-    zlab = draft_config(target_config(), layer_types=[SLIDING] * 2, sliding_window=9)
+def speculators_second(vocab: int = 160) -> Packed:
+    zlab = draft_config(target_config(vocab_size=vocab), layer_types=[SLIDING] * 2, sliding_window=9)
     weights = draft_weights(zlab) | second_weights(zlab)
     settings = {"conv_kernel_size": KERNEL, "conv_group_size": GROUP, "selector_rank": RANK, "selector_top_k": 5}
     config = speculators(zlab, "dflash2", architectures=["DFlash2DraftModel"], sliding_window_non_causal=..., **settings)

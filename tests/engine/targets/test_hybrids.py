@@ -15,8 +15,16 @@ from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Step
 from engine.prefill.chunked import Prefilled, prefill
+from engine.targets import gated_delta, mamba2, recurrent, short_conv
 from engine.targets.protocol import Cache
-from engine.targets.recurrent import MAX_RECORDED, RecurrentTarget, flat_entries, recorded_calls, recurrent_entries
+from engine.targets.recurrent import (
+    MAX_RECORDED,
+    RecurrentTarget,
+    flat_entries,
+    recorded_calls,
+    recurrent_entries,
+    window_after,
+)
 from engine.targets.registry import make_target
 from tests.engine.decoding.oracle import OracleDrafter
 from tests.engine.targets.hybrids import HYBRIDS, RECURRENCES, hybrid
@@ -182,6 +190,28 @@ def test_watching_ends_with_the_pass_even_when_it_fails(target: RecurrentTarget)
         assert all(mixer[name] is not before[name] for name in names)
         raise RuntimeError("boom")
     assert all(mixer[name] is before[name] for name in names)
+
+
+def test_plain_steps_and_wide_prefill_are_not_watched(target: RecurrentTarget, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(*_: object) -> None:
+        raise AssertionError("watched")
+
+    monkeypatch.setattr(recurrent, "recorded_calls", forbidden)
+    cache = after(target, prompt_of(MAX_RECORDED + 1), [5])
+    with pytest.raises(AssertionError, match="watched"):
+        target.forward(mx.array(BLOCK), cache)
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "lfm2", "nemotron_h"])
+def test_a_model_that_runs_otherwise_than_its_replay_answers_plainly_and_says_why(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = window_after
+    for module in (gated_delta, short_conv, mamba2):
+        monkeypatch.setattr(module, "window_after", lambda kept, rows, size: known(kept, rows, size) * 1.0001)
+    capabilities = hybrid(name).capabilities
+    assert not capabilities.rollback and not capabilities.taps
+    assert capabilities.reason is not None and "unknown way" in capabilities.reason
 
 
 def decoding(target: RecurrentTarget, prompt: list[int], length: int, chunk: int, drafter: OracleDrafter | None = None) -> Decoding:

@@ -11,29 +11,45 @@ from mlx_lm.utils import load_model
 from engine.errors import ModelError
 from engine.kernels.expand import expand
 from engine.models.checkpoint import Config, weight_files
+from engine.targets.attention import find_body
 from engine.targets.protocol import Target, TargetShape
 from engine.targets.registry import make_target
 
 TEXT = ("text_config",)
-DEFAULT_CONTEXT = 4096  # for a config that names none
+DEFAULT_CONTEXT = 4096  # where neither the config nor the family names one
 
 
 def load_target(folder: Path, dtype: mx.Dtype | None) -> Target:
     """The target in ``folder``. ``dtype`` expands and casts every weight; None runs them as stored. Raises ``ModelError``."""
     config = Config.read(folder)
     family = config.need("model_type", str)
-    shape = TargetShape(
-        hidden_size=config.need("hidden_size", int, TEXT),
-        vocab_size=config.need("vocab_size", int, TEXT),
-        num_layers=config.need("num_hidden_layers", int, TEXT),
-        context_length=config.get("max_position_embeddings", int, DEFAULT_CONTEXT, TEXT),
-    )
+    hidden_size = config.need("hidden_size", int, TEXT)
+    num_layers = config.need("num_hidden_layers", int, TEXT)
+    vocab_size = config.get("vocab_size", int, None, TEXT)
+    context_length = config.get("max_position_embeddings", int, None, TEXT)
     weight_files(folder)
     model = _read_model(folder, family)
     if dtype is not None:
         model = expand(model, dtype)
     mx.eval(model.parameters())
+    shape = TargetShape(
+        hidden_size=hidden_size,
+        vocab_size=vocab_size or _embedding_rows(model) or config.need("vocab_size", int, TEXT),
+        num_layers=num_layers,
+        context_length=context_length or _default_context(model),
+    )
     return make_target(model, family, shape)
+
+
+def _embedding_rows(model: nn.Module) -> int | None:
+    """The vocabulary of a model whose config leaves it to the family's default, as Gemma 3's does."""
+    embedding = find_body(model).get("embed_tokens")
+    return None if embedding is None else embedding.weight.shape[0]
+
+
+def _default_context(model: nn.Module) -> int:
+    arguments = getattr(model.get("language_model") or model, "args", None)
+    return getattr(arguments, "max_position_embeddings", None) or DEFAULT_CONTEXT
 
 
 def _read_model(folder: Path, family: str) -> nn.Module:

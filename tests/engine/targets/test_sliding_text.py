@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from engine.decoding.acceptance import accepted_prefix
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.models import ResolvedPair
 from engine.prefill.chunked import Prefilled, prefill
+from engine.targets.loading import load_target
 from engine.targets.protocol import Cache
 from engine.targets.sliding_window import SlidingWindowTarget
 from tests.engine.decoding.oracle import OracleDrafter
@@ -133,3 +135,14 @@ def test_the_engine_answers_the_same_with_and_without_a_draft(name: str, tmp_pat
     assert ends[0].token_ids == ends[1].token_ids and ends[0].statistics.completion_tokens == 40
     assert ends[1].statistics.mode == "dflash" and ends[1].statistics.proposed > 0
     engine.close()
+
+
+def test_a_config_that_leaves_sizes_to_the_familys_defaults_loads(tmp_path: Path) -> None:
+    """Gemma 3's published config names neither vocabulary nor context: mlx-lm's defaults fill them, and ours must agree."""
+    folder = write_sliding_target(tmp_path / "gemma3", "gemma3", vocab_size=262208)
+    config = json.loads((folder / "config.json").read_text())
+    text = {key: value for key, value in config["text_config"].items() if key not in ("vocab_size", "max_position_embeddings")}
+    (folder / "config.json").write_text(json.dumps({"model_type": "gemma3", "text_config": text}))
+    target = load_target(folder, mx.float32)
+    assert (target.shape.vocab_size, target.shape.context_length) == (262208, 32768)
+    assert target.forward(mx.array([262207]), target.make_cache()).logits.shape == (1, 262208)

@@ -241,7 +241,7 @@ def test_text_is_plain_text_at_every_accepted_length(target: RecurrentTarget) ->
 
 
 @pytest.mark.parametrize("name", RECURRENCES)
-@pytest.mark.parametrize(("chunk", "length"), [(4, 3), (4, 4), (4, 5), (4, 6), (4, 9), (64, 63), (64, 64), (64, 65), (64, 129)])
+@pytest.mark.parametrize(("chunk", "length"), [(4, 4), (4, 5), (4, 6), (4, 9), (64, 64), (64, 65), (64, 129)])
 def test_text_is_plain_text_for_prompts_around_chunk_borders(name: str, chunk: int, length: int) -> None:
     target, prompt = hybrid(name), prompt_of(length)
     plain = tokens(decode_baseline(decoding(target, prompt, 24, chunk)))
@@ -251,11 +251,11 @@ def test_text_is_plain_text_for_prompts_around_chunk_borders(name: str, chunk: i
 
 @pytest.mark.parametrize("name", RECURRENCES)
 def test_two_hundred_cycles_leave_the_caches_of_a_fresh_run(name: str) -> None:
-    target = hybrid(name)
-    plain = tokens(decode_baseline(decoding(target, PROMPT, 510, 4)))
+    target, rights = hybrid(name), (0, 0, 1, 0, 2, 0, 0, 3)
+    plain = tokens(decode_baseline(decoding(target, PROMPT, 362, 4)))
     assert len(set(plain)) > 20, "a text that repeats itself would hide a wrong state"
-    drafter = OracleDrafter(plain, len(PROMPT), lambda cycle: (cycle * 7) % 4, block_length=4, taps=(0, 2))
-    state = decoding(target, PROMPT, 510, 4, drafter)
+    drafter = OracleDrafter(plain, len(PROMPT), lambda cycle: rights[cycle % 8], block_length=4, taps=(0, 2))
+    state = decoding(target, PROMPT, 362, 4, drafter)
     steps = list(decode_speculative(state))
     assert tokens(iter(steps)) == plain and len(steps) > 200
     rows = len(PROMPT) + len(plain) - 1  # the last token was never run

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import mlx.core as mx
+import mlx.nn as nn
 import pytest
 from mlx_lm.models import gemma3_text
 from mlx_lm.models.cache import KVCache, RotatingKVCache, make_prompt_cache
@@ -15,7 +16,16 @@ from engine.targets.protocol import Cache, TargetShape
 from engine.targets.registry import make_target
 from engine.targets.sliding_window import SlidingWindowTarget
 from engine.targets.window_cache import WindowCache
-from tests.engine.targets.sliding_families import FAMILIES, LAYERS, UNTAPPED, WINDOW, WRAPPED, sliding_config, sliding_target
+from tests.engine.targets.sliding_families import (
+    FAMILIES,
+    LAYERS,
+    UNTAPPED,
+    WINDOW,
+    WRAPPED,
+    sliding_config,
+    sliding_model,
+    sliding_target,
+)
 from tests.engine.tiny import VOCAB, build_target
 
 EVERY = [*FAMILIES, *WRAPPED]
@@ -128,7 +138,7 @@ def test_rollback_is_exact_where_a_block_crosses_the_window(name: str, prompt: i
 def check_rollback(target: SlidingWindowTarget, prompt: int, kept: int) -> None:
     rolled, other = fill(target, prompt), fill(target, prompt)
     target.forward(BLOCK, rolled)
-    target.forward(mx.concatenate([BLOCK[:kept], 100 + BLOCK[kept:]]), other)
+    target.forward(mx.concatenate([BLOCK[:kept], 80 + BLOCK[kept:]]), other)
     for cache in (rolled, other):
         target.rollback(cache, 6 - kept)
     assert same(rolled, other, exactly=True)
@@ -210,6 +220,32 @@ def test_a_block_sees_what_single_steps_see(name: str) -> None:
     block = target.forward(BLOCK, blocks).logits
     single = mx.concatenate([target.forward(BLOCK[row : row + 1], steps).logits for row in range(6)])
     assert close(block, single)
+
+
+@pytest.mark.parametrize("dtype", [mx.float32, mx.bfloat16])
+@pytest.mark.parametrize("name", ["gemma3", "gemma4"])
+def test_quantised_targets_run_as_stored_and_roll_back_exactly(name: str, dtype: mx.Dtype) -> None:
+    config = sliding_config(name)
+    model = sliding_model(config)
+    model.set_dtype(dtype)
+    nn.quantize(
+        model,
+        group_size=32,
+        bits=8,
+        class_predicate=lambda path, part: hasattr(part, "to_quantized") and part.weight.shape[-1] % 32 == 0,
+    )
+    target = make_target(model, name, TargetShape(32, VOCAB, LAYERS, 2048))
+    assert isinstance(target, SlidingWindowTarget) and isinstance(target._body.embed_tokens, nn.QuantizedEmbedding)
+    for kept in (0, 1, 4):
+        check_rollback(target, prompt=20, kept=kept)
+    plain = target.forward(BLOCK, fill(target, 20)).logits
+    taps = target.forward(BLOCK, fill(target, 20), (LAYERS - 1,)).taps
+    assert taps is not None and taps.dtype == plain.dtype == target.embed(BLOCK).dtype == dtype
+    drafted = target.head(target._body.norm(taps[None])[0])
+    best = mx.argmax(drafted, axis=-1)[:, None]
+    assert mx.array_equal(mx.take_along_axis(plain, best, axis=-1)[:, 0], plain.max(axis=-1)), "soft-capping may only tie, in bf16"
+    ids = mx.array([0, 3, VOCAB - 1])
+    assert mx.allclose(target.partial_head(ids)(taps), target.head(taps)[:, ids], atol=1e-5 if dtype == mx.float32 else 0.05)
 
 
 def test_full_attention_configs_of_the_same_families_stay_with_the_plain_adapter() -> None:

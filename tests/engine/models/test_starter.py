@@ -86,7 +86,7 @@ def test_the_set_up_leaves_the_model_alone_and_needs_no_network_again(
 ) -> None:
     steps: list[LoadProgress] = []
     pair = ensure_starter(steps.append, package=package)
-    assert pair == ResolvedPair("starter", "Starter (SmolLM2 135M)", home / "models/starter/target", pair.draft, 8)
+    assert pair == ResolvedPair("starter", "Starter (SmolLM2 135M)", home / "models/starter/target", pair.draft, 16)
     assert pair.draft is not None and (pair.draft / "config.json").is_file()
     assert files(home) == SET_UP
     stages = list(dict.fromkeys(step.stage for step in steps))

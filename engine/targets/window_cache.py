@@ -10,7 +10,7 @@ from __future__ import annotations
 import mlx.core as mx
 from mlx_lm.models.base import create_causal_mask
 
-STEP = 256  # rows; a full buffer is copied once in at least so many tokens
+STEP = 256  # rows; once the text is longer than the window, the buffer is copied once in about so many tokens
 
 
 class WindowCache:
@@ -85,13 +85,13 @@ class WindowCache:
 
     def _reserve(self, keys: mx.array, values: mx.array) -> None:
         """Room for ``keys`` and ``values`` behind the rows still seen."""
-        end = self.offset - self._first + keys.shape[2]
-        if self.keys is not None and end <= self.keys.shape[2]:
+        length = keys.shape[2]
+        if self.keys is not None and self.offset - self._first + length <= self.keys.shape[2]:
             return
         oldest = self._oldest()
         held = self.offset - oldest
-        spare = STEP if oldest else 0  # once rows are dropped, a copy must buy a whole step
-        room = -(-(held + keys.shape[2] + spare) // STEP) * STEP - held
+        # Until rows are dropped the buffer grows as mlx-lm's plain cache does; from then on a copy buys a step of rows.
+        room = max(length, STEP) if oldest else -(-(held + length) // STEP) * STEP - held
         rows = slice(oldest - self._first, self.offset - self._first)
         self.keys = _grown(self.keys, rows, keys, room)
         self.values = _grown(self.values, rows, values, room)

@@ -116,6 +116,6 @@ def test_the_buffer_stays_near_the_window_and_is_seldom_copied(monkeypatch: pyte
     for start in range(0, 4000, 8):
         seen(cache, [float(start + index) for index in range(8)])
         cache.trim(5)
-        assert cache.keys.shape[2] <= 505 + 8 + 2 * window_cache.STEP
+        assert cache.keys.shape[2] <= 504 + window_cache.STEP
     assert cache.offset == 1500
     assert len(copies) <= 2 * (3 + cache.offset / window_cache.STEP), "keys and values, once in a step of rows"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.drafters.dflash.checks import check_numbers, check_taps, check_vocabulary
 from engine.drafters.dflash.packaging import SECTION, read_packaging
 from engine.errors import ModelError
 from engine.models.checkpoint import Config, tensor_shapes, weight_files
@@ -80,7 +81,7 @@ class DraftConvention:
         shapes: Shapes = {}
         for file in weight_files(folder):
             shapes |= tensor_shapes(file)
-        kinds = _layer_kinds(config, config.need("num_hidden_layers", int))
+        kinds = _layer_kinds(config, _layer_count(config, shapes))
         hidden = _length(shapes, "norm.weight", folder)
         vocab = config.need("vocab_size", int)
         convention = cls(
@@ -112,9 +113,9 @@ class DraftConvention:
             convolution=_convolution(config) if packaging.second else None,
             selector=_selector(config) if packaging.second else None,
         )
-        _check_numbers(convention, config)
-        _check_vocabulary(convention, config)
-        _check_taps(convention, shapes, config)
+        check_numbers(convention, config)
+        check_vocabulary(convention, config)
+        check_taps(convention, shapes, config)
         return convention
 
     def check_fits(self, target: TargetShape, draft_name: str) -> None:
@@ -140,6 +141,14 @@ def _length(shapes: Shapes, name: str, folder: Path) -> int:
     if shape is None or len(shape) != 1:
         raise ModelError(f"{folder} has no vector {name}: it is not a complete DFlash draft, download it again.")
     return shape[0]
+
+
+def _layer_count(config: Config, shapes: Shapes) -> int:
+    """No more layers are built than there are weights for, whatever the config says."""
+    layers = config.need("num_hidden_layers", int)
+    if layers > len(shapes):
+        raise ModelError(f"{config.path}: num_hidden_layers is {layers}, with weights for fewer: download the draft again.")
+    return layers
 
 
 def _rows(shapes: Shapes, name: str) -> int | None:
@@ -184,55 +193,8 @@ def _selector(config: Config) -> Selector:
         rank=config.need("selector_rank", int, SECTIONS),
         top_k=config.need("selector_top_k", int, SECTIONS),
         multiplier=config.get("output_multiplier", float, 1.0, SECTIONS),
-        softcap=softcap if softcap > 0 else None,
+        softcap=None if softcap <= 0 else softcap,
     )
-
-
-def _check_numbers(convention: DraftConvention, config: Config) -> None:
-    """Sizes that no tensor's shape would contradict, or only with a riddle for a message."""
-    c = convention
-    problem = None
-    if c.block_length < 2:
-        problem = f"block_size is {c.block_length - 1 + c.first_slot}, which leaves no slot to propose in"
-    elif min(c.num_layers, c.num_heads, c.num_kv_heads, c.intermediate_size) < 1 or c.num_heads % c.num_kv_heads:
-        problem = f"{c.num_heads} attention heads over {c.num_kv_heads} key/value heads in {c.num_layers} layers cannot be"
-    elif min(c.target_hidden_size, c.vocab_size) < 1:
-        problem = f"target_hidden_size is {c.target_hidden_size}" if c.vocab_size > 0 else f"vocab_size is {c.vocab_size}"
-    elif any(window is not None and window < 1 for window in c.windows):
-        problem = "sliding_window is below 1"
-    elif c.convolution and (min(c.convolution) < 1 or c.hidden_size % c.convolution[1]):
-        problem = f"conv_kernel_size {c.convolution[0]} and conv_group_size {c.convolution[1]} cannot be at width {c.hidden_size}"
-    elif c.selector and (c.selector.rank < 1 or not 1 <= c.selector.top_k <= c.vocab_size):
-        problem = f"selector_rank {c.selector.rank} and selector_top_k {c.selector.top_k} cannot be"
-    if problem:
-        raise ModelError(f"{config.path}: {problem}: download the draft again.")
-
-
-def _check_vocabulary(convention: DraftConvention, config: Config) -> None:
-    """An embedding covers the vocabulary, a head covers what is proposed."""
-    c = convention
-    problem = None
-    if c.embedding_rows is not None and c.embedding_rows < c.vocab_size:
-        problem = f"its embedding has {c.embedding_rows:,} rows for a vocabulary of {c.vocab_size:,}"
-    elif c.head_rows is not None and c.draft_vocab_size is not None and c.head_rows != c.draft_vocab_size:
-        problem = f"its head has {c.head_rows:,} rows and {REDUCED} names {c.draft_vocab_size:,} tokens"
-    elif c.head_rows is not None and c.draft_vocab_size is None and c.head_rows < c.vocab_size:
-        problem = f"its head has {c.head_rows:,} rows for a vocabulary of {c.vocab_size:,} and no {REDUCED} names their tokens"
-    elif c.selector is not None and c.draft_vocab_size is not None:
-        raise ModelError(f"{config.path.parent} selects from a reduced vocabulary, which is not supported: choose another draft.")
-    if problem:
-        raise ModelError(f"{config.path.parent}: {problem}: download the draft again.")
-
-
-def _check_taps(convention: DraftConvention, shapes: Shapes, config: Config) -> None:
-    """Packed weights are left to the loader: their columns are not features."""
-    shape = shapes.get("fc.weight")
-    if shape is None or len(shape) != 2 or "fc.scales" in shapes:
-        return
-    taps, rest = divmod(shape[1], convention.target_hidden_size)
-    if taps != len(convention.taps) and not rest:
-        named = f"target_layer_ids names {len(convention.taps)} taps and fc.weight reads {taps}"
-        raise ModelError(f"{config.path}: {named}: the config belongs to another draft, download it again.")
 
 
 def _rope_scaling(config: Config) -> dict[str, Any] | None:

@@ -43,6 +43,8 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
 def _empty_model(convention: DraftConvention, folder: Path) -> DFlashModel:
     try:
         return DFlashModel(convention)
+    except OverflowError as error:
+        raise ModelError(f"{folder / 'config.json'}: a size there cannot be ({error}): download the draft again.") from error
     except (ValueError, KeyError, TypeError, AssertionError) as error:  # what building RoPE raises for settings it lacks
         reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
         raise ModelError(

@@ -232,6 +232,13 @@ def test_layer_types_that_do_not_describe_the_layers_are_refused(read, kinds: li
     [
         ({"block_size": 1}, "block_size"),
         ({"block_size": -4}, "block_size"),
+        ({"block_size": 2**31}, "block_size"),
+        ({"num_hidden_layers": 2**31}, "num_hidden_layers is 2147483648, with weights for fewer"),
+        ({"rms_norm_eps": 0}, "rms_norm_eps"),
+        ({"rms_norm_eps": float("nan")}, "rms_norm_eps is nan"),
+        ({"rope_theta": float("inf")}, "rope_theta is inf"),
+        ({"rope_theta": -1}, "rope_theta"),
+        ({"input_embedding_scale": 0}, "input_embedding_scale"),
         ({"num_attention_heads": 0}, "heads"),
         ({"num_key_value_heads": 0}, "heads"),
         ({"num_key_value_heads": 3}, "heads"),

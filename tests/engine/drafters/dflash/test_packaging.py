@@ -253,11 +253,18 @@ def test_a_key_missing_from_the_second_draft_is_named(read, key: str) -> None:
         read(zlab(architectures=["DFlash2DraftModel"], dflash_config=section(**changed)))
 
 
-@pytest.mark.parametrize(("cap", "found"), [(20, 20.0), (0, None), (None, None)])
+@pytest.mark.parametrize(("cap", "found"), [(20, 20.0), (0, None), (-1, None), (None, None)])
 def test_the_soft_cap_of_the_second_draft(read, cap: Any, found: float | None) -> None:
     config = zlab(architectures=["DFlash2DraftModel"], dflash_config=section(**SECOND, final_logit_softcapping=cap))
     selector = read(config).selector
     assert selector is not None and selector.softcap == found
+
+
+@pytest.mark.parametrize("key", ["final_logit_softcapping", "output_multiplier"])
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_scales_of_the_second_draft_that_are_no_numbers_are_refused(read, key: str, value: float) -> None:
+    with pytest.raises(ModelError, match=f"{key} is {value}"):
+        read(zlab(architectures=["DFlash2DraftModel"], dflash_config=section(**SECOND, **{key: value})))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +285,7 @@ def test_impossible_numbers_of_the_second_draft_are_refused(read, changes: dict[
 
 @pytest.mark.parametrize("key", ["target_hidden_size", "vocab_size"])
 def test_sizes_below_one_are_refused(read, key: str) -> None:
-    with pytest.raises(ModelError, match=f"{key} is 0"):
+    with pytest.raises(ModelError, match=f"{key} 0"):
         read(zlab(**{key: 0}))
 
 

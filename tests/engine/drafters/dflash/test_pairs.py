@@ -80,7 +80,7 @@ def test_the_starter_draft_repacked_proposes_the_same_tokens(engine: Engine, sta
     assert starter.draft is not None
     target = engine._target
     prompt = engine.encode(GenerationRequest.of(QUESTION).messages)
-    tokens = prompt + list(answer(engine, "baseline", max_tokens=40).token_ids)
+    tokens = prompt + list(answer(engine, "baseline", max_tokens=28).token_ids)
     proposals, right = [], 0
     for folder in (starter.draft, repacked(starter.draft, tmp_path / "draft")):
         drafter = DFlashDrafter(load_draft(folder, target.shape, mx.float32), target, "draft", 8)
@@ -95,5 +95,5 @@ def test_the_starter_draft_repacked_proposes_the_same_tokens(engine: Engine, sta
             made.append(ids.tolist())
             right += sum(a == b for a, b in zip(made[-1][:2], tokens[seen + 1 : seen + 3], strict=True))
         proposals.append(made)
-    assert proposals[0] == proposals[1] and len(proposals[0]) >= 10
-    assert right >= 4, "the draft is right so seldom that its taps may be the wrong ones"
+    assert proposals[0] == proposals[1] and len(proposals[0]) >= 7
+    assert right >= 2, "the draft is right so seldom that its taps may be the wrong ones"

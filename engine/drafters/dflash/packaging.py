@@ -14,6 +14,7 @@ from engine.models.checkpoint import Config
 
 SECTION = "dflash_config"
 FIRST, SECOND = "DFlashDraftModel", "DFlash2DraftModel"
+DEEPSPEC = "Qwen3DSparkModel"  # DeepSpec names its DFlash drafts so too: without the heads they are nothing but DFlash
 # Other kinds of drafter, by what their names hold; the longer names first.
 OTHERS = {"dspark": "DSpark", "peagle": "P-EAGLE", "p-eagle": "P-EAGLE", "eagle3": "EAGLE-3", "eagle": "EAGLE", "mtp": "MTP",
           "domino": "Domino"}  # fmt: skip
@@ -41,6 +42,8 @@ def read_packaging(folder: Path) -> Packaging:
     section = config.get(SECTION, dict)
     if "speculators_model_type" in config.values or "speculators_config" in config.values:
         return _speculators(config)
+    if DEEPSPEC in names and config.get("markov_rank", int) == 0 and not config.get("enable_confidence_head", bool):
+        return Packaging(config, second=False, first_slot=0, window_from_anchor=False)
     other = _other_kind(config, names, section or {})
     if other:
         raise _refused(config, other)

@@ -120,11 +120,18 @@ def specforge(vocab: int = 160) -> Packed:
     """Keys of a copied Qwen config that mean nothing here, yarn, everything full."""
     config = draft_config(
         target_config(vocab_size=vocab),
-        use_sliding_window=False, sliding_window=None, max_window_layers=2, layer_types=[FULL] * 2, use_cache=True,
-        attention_bias=False, auto_map={"AutoModel": "dflash.DFlashDraftModel"}, rope_parameters={"rope_type": "default"},
-        dflash_config={"target_layer_ids": [1, 3], "mask_token_id": 7, "projector_type": "dflash"}, mask_token_id=7,
+        use_sliding_window=False,
+        sliding_window=None,
+        max_window_layers=2,
+        layer_types=[FULL] * 2,
+        use_cache=True,
+        attention_bias=False,
+        auto_map={"AutoModel": "dflash.DFlashDraftModel"},
+        rope_parameters={"rope_type": "default", "partial_rotary_factor": 0.25},
+        dflash_config={"target_layer_ids": [1, 3], "mask_token_id": 7, "projector_type": "dflash"},
+        mask_token_id=7,
         partial_rotary_factor=0.25,
-    )  # fmt: skip
+    )
     weights = draft_weights(config)
     return Packed(config, weights, weights)
 
@@ -133,6 +140,14 @@ def shifted_labels(vocab: int = 160) -> Packed:
     config = draft_config(target_config(vocab_size=vocab))
     config["dflash_config"] = config["dflash_config"] | {"shift_label": True}
     weights = draft_weights(config)
+    return Packed(config, weights, weights, first_slot=0)
+
+
+def deepspec(vocab: int = 160) -> Packed:
+    """A copy of the target's config under the name of another kind of draft, without its heads; samples from the anchor."""
+    config = draft_config(target_config(vocab_size=vocab), architectures=["Qwen3DSparkModel"], dflash_config=None)
+    config |= {"target_layer_ids": [1, 2], "mask_token_id": 6, "markov_rank": 0, "enable_confidence_head": False, "num_anchors": 9}
+    weights = draft_weights(config | {"dflash_config": {"target_layer_ids": [1, 2]}}) | own_vocabulary(config, vocab)
     return Packed(config, weights, weights, first_slot=0)
 
 
@@ -207,9 +222,15 @@ def second(vocab: int = 160) -> Packed:
                "final_logit_softcapping": 3.0}  # fmt: skip
     config = draft_config(
         target_config(vocab_size=vocab),
-        architectures=["DFlash2DraftModel"], block_size=None, is_causal=False, layer_types=[SLIDING] * 2,
-        sliding_window=9, rope_theta=None, rope_parameters={"rope_theta": 10000.0, "rope_type": "default"}, dflash_config=section,
-    )  # fmt: skip
+        architectures=["DFlash2DraftModel"],
+        block_size=None,
+        is_causal=False,
+        layer_types=[SLIDING] * 2,
+        sliding_window=9,
+        rope_theta=None,
+        rope_parameters={"rope_theta": 10000.0, "rope_type": "default"},
+        dflash_config=section,
+    )
     weights = draft_weights(config) | second_weights(config)
     scale = {"multiplier": 0.7, "softcap": 3.0}
     return Packed(config, weights, weights, windows=(9, 9), second=True, scale=scale)
@@ -227,11 +248,23 @@ def speculators_second(vocab: int = 160) -> Packed:
 PACKAGINGS = {
     make.__name__.replace("_", " "): make
     for make in (
-        flat, specforge, shifted_labels, fused_projections, biased_output, own_embedding_and_head, own_padded_embedding_and_head,
-        sliding, speculators_plain, speculators_reduced, speculators_sliding, speculators_sliding_both_ways, second,
+        flat,
+        specforge,
+        shifted_labels,
+        deepspec,
+        fused_projections,
+        biased_output,
+        own_embedding_and_head,
+        own_padded_embedding_and_head,
+        sliding,
+        speculators_plain,
+        speculators_reduced,
+        speculators_sliding,
+        speculators_sliding_both_ways,
+        second,
         speculators_second,
     )
-}  # fmt: skip
+}
 
 
 def wide(array: mx.array) -> np.ndarray:

@@ -44,6 +44,8 @@ OTHERS = [
     (zlab(architectures=["Qwen3DSparkModel"]), "DSpark"),
     (zlab(architectures=["DSparkDraftModel"], markov_rank=256), "DSpark"),
     (zlab(markov_rank=256), "DSpark"),
+    (zlab(architectures=["Qwen3DSparkModel"], markov_rank=0, enable_confidence_head=True), "DSpark"),
+    (zlab(architectures=["Gemma4DSparkModel"], markov_rank=0), "DSpark"),
     (zlab(dflash_config=section(markov_rank=256)), "DSpark"),
     (zlab(dflash_config=section(projector_type="dspark", shift_label=True)), "DSpark"),
     (zlab(architectures=["Lfm2DSparkDraftModel"]), "DSpark"),

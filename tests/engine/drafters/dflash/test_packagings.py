@@ -175,3 +175,33 @@ def test_a_draft_with_embedding_and_head_of_its_own_borrows_nothing(tmp_path: Pa
     session = DFlashDrafter(model, Unborrowable(), "draft", 6).session()
     ids = session.propose(mx.array([9]), mx.array(random_taps(3)), 3, 5, [])
     assert ids is not None and set(ids.tolist()) <= set(KEPT)
+
+
+class Half:
+    """The borrowed embedding and head in bf16."""
+
+    def embed(self, ids: mx.array) -> mx.array:
+        return VOCABULARY.embed(ids).astype(mx.bfloat16)
+
+    def head(self, hidden: mx.array) -> mx.array:
+        return hidden @ mx.array(VOCABULARY.rows).astype(mx.bfloat16).T
+
+    def partial_head(self, ids: mx.array) -> Callable[[mx.array], mx.array]:
+        return lambda hidden: self.head(hidden)[..., ids]
+
+
+@pytest.mark.parametrize("name", PACKAGINGS)
+def test_a_draft_in_bf16_computes_in_bf16_throughout(tmp_path: Path, name: str) -> None:
+    packed = PACKAGINGS[name]()
+    floats = {key: value for key, value in packed.files.items() if mx.issubdtype(value.dtype, mx.floating)}
+    packed.files = packed.files | {key: value.astype(mx.bfloat16) for key, value in floats.items()}
+    model = load_draft(packed.write(tmp_path), SHAPE, None)
+    drafter = DFlashDrafter(model, Half(), "draft", 6)
+    taps = mx.array(random_taps(20)).astype(mx.bfloat16)
+    context = model.make_context()
+    rows = model(drafter.block(mx.array([9]), mx.array([5, 5])), model.features(taps), context, 20)
+    assert {array.dtype for array in (rows, *context.arrays())} == {mx.bfloat16}
+    session = drafter.session()
+    mx.eval(session.prefill(taps, 0))
+    ids = session.propose(mx.array([9], dtype=mx.int32), taps[:3], 23, 5, [])
+    assert ids is not None and ids.dtype == mx.int32 and all(0 <= token < 160 for token in ids.tolist())

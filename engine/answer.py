@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Iterator
 from typing import Any
 
+from engine.decoding.costs import CostCurve, PassCosts
 from engine.decoding.steps import Step
 from engine.events import Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta
 from engine.text.detokenize import make_detokenizer
@@ -14,7 +14,7 @@ from engine.text.stop import StopStrings
 
 
 class Answer:
-    """Turns steps into events. ``start`` is a ``time.perf_counter`` reading."""
+    """Turns steps into events. ``start`` is a ``time.perf_counter`` reading; ``costs`` is this machine's curve, where known."""
 
     def __init__(
         self,
@@ -24,6 +24,7 @@ class Answer:
         prompt_tokens: int,
         start: float,
         fallback: str | None,
+        costs: CostCurve | None = None,
     ):
         self._stop_ids, self._prompt_tokens, self._start, self._fallback = stop_ids, prompt_tokens, start, fallback
         self._detokenizer, self._stops = make_detokenizer(tokenizer, stop_ids), StopStrings(stops)
@@ -32,8 +33,7 @@ class Answer:
         self._first_at = self._last_at = 0.0
         self._cycles = self._proposed = self._accepted = self._parked = 0
         self._plain_s = 0.0
-        self._draft_times: list[float] = []
-        self._verify_times: list[float] = []
+        self._costs = PassCosts(costs)
 
     def now(self) -> float:
         """Seconds since the request was taken."""
@@ -60,9 +60,8 @@ class Answer:
             if step.parked:
                 self._parked += 1
                 self._plain_s += step.verify_s or 0.0
-            elif step.verify_s is not None:
-                self._draft_times.append(step.draft_s or 0.0)
-                self._verify_times.append(step.verify_s)
+            else:
+                self._costs.add(step.proposed + 1, step.draft_s, step.verify_s)
             yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at)
         yield TextDelta(text, kept, self._last_at)
 
@@ -97,8 +96,8 @@ class Answer:
         return tuple(kept), "".join(parts)
 
     def _statistics(self, mode: Mode, decode_s: float) -> Statistics:
-        plain, speculated = mode == "baseline", self._cycles - self._parked
-        draft, verify = _median(self._draft_times), _median(self._verify_times)
+        plain = mode == "baseline"
+        draft_s, verify_s = self._costs.totals()
         return Statistics(
             mode=mode,
             prompt_tokens=self._prompt_tokens,
@@ -109,12 +108,8 @@ class Answer:
             cycles=self._cycles,
             proposed=self._proposed,
             accepted=self._accepted,
-            draft_s=0.0 if plain else draft * speculated,
-            verify_s=decode_s if plain else verify * speculated + self._plain_s,
+            draft_s=0.0 if plain else draft_s,
+            verify_s=decode_s if plain else verify_s + self._plain_s,
             parked_cycles=self._parked,
             fallback=self._fallback,
         )
-
-
-def _median(values: list[float]) -> float:
-    return statistics.median(values) if values else 0.0

@@ -109,7 +109,8 @@ class Engine:
         cancel: threading.Event,
         start: float,
     ) -> Iterator[Event]:
-        answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason)
+        costs = self._controller.costs if self._controller and drafter and drafter.mode == "dflash" else None
+        answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs)
         if reason is not None:
             yield Fallback(reason)
         cache = self._target.make_cache()

@@ -62,7 +62,7 @@ class Controller:
     """State of one pair across answers; ``begin`` starts one. Times in seconds."""
 
     def __init__(self, costs: CostCurve, max_length: int):
-        self._costs = costs
+        self.costs = costs
         self._lengths = [length for length in range(2, max_length + 1) if length <= costs.widest]
         self._long_run = FIRST_GUESS
         self._cycle_drift = self._plain_drift = 1.0
@@ -112,13 +112,13 @@ class Controller:
         for index in range(attempts):
             self._long_run += LONG_RUN * ((index < accepted) - self._long_run)
         if math.isfinite(seconds):
-            self._cycle_drift += DRIFT * (_ratio(seconds, self._costs.cycle(length)) - self._cycle_drift)
+            self._cycle_drift += DRIFT * (_ratio(seconds, self.costs.cycle(length)) - self._cycle_drift)
 
     def observe_plain(self, steps: int, seconds: float) -> None:
         """A parked stretch of ``steps`` steps took ``seconds``."""
         if steps and math.isfinite(seconds):
             weight = 1 - (1 - DRIFT) ** steps
-            self._plain_drift += weight * (_ratio(seconds / steps, self._costs.verify(1)) - self._plain_drift)
+            self._plain_drift += weight * (_ratio(seconds / steps, self.costs.verify(1)) - self._plain_drift)
 
     def _park_or_probe(self) -> Choice:
         could_pay = any(self._rate(length, BEST_CASE) > self._plain_rate() for length in self._lengths)
@@ -136,7 +136,7 @@ class Controller:
 
     def _longest_pause(self) -> int:
         """Plain steps after which the time lost on a probe that gained nothing is ``PROBE_SHARE`` of the whole."""
-        lost = self._costs.cycle(self._probe_length()) * self._cycle_drift * self._plain_rate() - 1
+        lost = self.costs.cycle(self._probe_length()) * self._cycle_drift * self._plain_rate() - 1
         return max(FIRST_PAUSE, round(lost / PROBE_SHARE))
 
     def _hopeful(self) -> float:
@@ -146,10 +146,10 @@ class Controller:
 
     def _rate(self, length: int, acceptance: float | None = None) -> float:
         p = self.acceptance if acceptance is None else acceptance
-        return (1 - p**length) / (1 - p) / (self._costs.cycle(length) * self._cycle_drift)
+        return (1 - p**length) / (1 - p) / (self.costs.cycle(length) * self._cycle_drift)
 
     def _plain_rate(self) -> float:
-        return 1 / (self._costs.verify(1) * self._plain_drift)
+        return 1 / (self.costs.verify(1) * self._plain_drift)
 
 
 def _ratio(observed: float, expected: float) -> float:

@@ -55,6 +55,37 @@ class CostCurve:
         return seconds[right - 1] + share * (seconds[right] - seconds[right - 1])
 
 
+class PassCosts:
+    """The draft and verify seconds of one answer, from the few cycles that were timed part by part.
+
+    Cycles differ in width, so each timed one tells how far this answer's passes are from the machine's cost curve, and the curve
+    carries that over to the widths of the others. Without a curve all cycles count as the average timed one.
+    """
+
+    def __init__(self, curve: CostCurve | None):
+        self._curve = curve
+        self._expected = [0.0, 0.0]  # draft and verify seconds of all cycles by the curve
+        self._timed_expected = [0.0, 0.0]
+        self._timed = [0.0, 0.0]
+
+    def add(self, width: int, draft_s: float | None, verify_s: float | None) -> None:
+        """One cycle of ``width`` slots; its times where it was timed."""
+        expected = (self._curve.draft(width), self._curve.verify(width)) if self._curve else (float(width > 1), 1.0)
+        for index, (seconds, share) in enumerate(zip((draft_s, verify_s), expected, strict=True)):
+            self._expected[index] += share
+            if verify_s is not None:
+                self._timed[index] += seconds or 0.0
+                self._timed_expected[index] += share
+
+    def totals(self) -> tuple[float, float]:
+        """Estimated draft and verify seconds; 0 where no cycle was timed."""
+        draft_s, verify_s = (
+            whole * timed / share if share else 0.0
+            for whole, timed, share in zip(self._expected, self._timed, self._timed_expected, strict=True)
+        )
+        return draft_s, verify_s
+
+
 def measure_costs(target: Target, drafter: Drafter, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
     """Times every width up to the drafter's block, in an order that spreads a passing disturbance over all of them."""
     widths = (*(width for width in WIDTHS if width < drafter.block_length), drafter.block_length)

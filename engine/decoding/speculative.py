@@ -17,7 +17,7 @@ from engine.decoding.acceptance import accepted_prefix
 from engine.decoding.controller import Choice
 from engine.decoding.steps import Decoding, Step, read_ids
 
-TIMED_EVERY = 16  # one cycle in so many is timed part by part; that costs it the overlap with the consumer
+TIMED_EVERY = 8  # one cycle in so many is timed part by part; that costs it the overlap with the consumer
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.decoding.costs import CostCurve, cached_costs, measure_costs
+from engine.decoding.costs import CostCurve, PassCosts, cached_costs, measure_costs
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import TargetShape
 from tests.engine.decoding.oracle import OracleDrafter
@@ -57,3 +57,26 @@ def test_a_file_that_is_no_good_is_measured_again(tmp_path: Path, content: str) 
 def test_a_folder_that_cannot_be_written_costs_only_the_keeping(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert cached_costs(tmp_path / "file" / "costs", ["x"], lambda: CURVE) == CURVE
+
+
+def test_an_answers_pass_times_are_carried_over_by_the_curve() -> None:
+    """Twice as slow as the curve where it was timed, so twice as slow at the widths that were not."""
+    costs = PassCosts(CURVE)
+    costs.add(8, 2.2, 10.0)
+    costs.add(4, None, None)
+    costs.add(2, None, None)
+    draft_s, verify_s = costs.totals()
+    assert draft_s == pytest.approx(2 * (1.1 + 0.7 + 0.5)) and verify_s == pytest.approx(2 * (5.0 + 3.0 + 2.0))
+
+
+def test_without_a_curve_every_cycle_is_the_average_timed_one() -> None:
+    costs = PassCosts(None)
+    for times in ((1.0, 3.0), (None, None), (2.0, 5.0), (None, None)):
+        costs.add(8, *times)
+    assert costs.totals() == (pytest.approx(6.0), pytest.approx(16.0))
+
+
+def test_an_answer_without_a_timed_cycle_has_no_pass_times() -> None:
+    costs = PassCosts(CURVE)
+    costs.add(4, None, None)
+    assert costs.totals() == (0.0, 0.0)

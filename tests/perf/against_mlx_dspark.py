@@ -17,9 +17,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-import mlx.core as mx
-from mlx.utils import tree_flatten
-
 from engine import GenerationRequest, load
 from engine.engine import Engine
 
@@ -31,6 +28,9 @@ TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "generation_config.json"
 
 def write_expanded(engine: Engine, target: Path, draft: Path, folder: Path) -> tuple[Path, Path]:
     """The loaded fp32 weights as two folders that any mlx-lm based program reads."""
+    import mlx.core as mx  # not at the top: the engine opens the fast BLAS before MLX is there
+    from mlx.utils import tree_flatten
+
     places = []
     for name, source, model in (
         ("target", target, engine._target.model),

@@ -144,4 +144,4 @@ def test_five_megabytes_in_one_message_are_kept_whole(store: ChatStore):
 
 def test_a_closed_store_may_be_closed_again(store: ChatStore):
     store.close()
-    store.close()
+    assert store.close() is None

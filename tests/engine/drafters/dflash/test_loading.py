@@ -40,7 +40,7 @@ def weights() -> dict[str, mx.array]:
     return draft_weights(draft_config(TARGET))
 
 
-def refused(folder: Path, match: str) -> None:
+def assert_refused(folder: Path, match: str) -> None:
     with pytest.raises(ModelError, match=match) as caught:
         load_draft(folder, SHAPE, None)
     assert "\n" not in str(caught.value)
@@ -58,19 +58,19 @@ def test_a_complete_draft_loads_with_its_own_numbers(tmp_path: Path, weights) ->
 )
 def test_a_missing_tensor_is_named(tmp_path: Path, weights, name: str) -> None:
     del weights[name]
-    refused(write(tmp_path, weights), f"lacks {name}")
+    assert_refused(write(tmp_path, weights), f"lacks {name}")
 
 
 @pytest.mark.parametrize(
     "name", ["lm_head.bias", "mask_hidden", "layers.2.mlp.up_proj.weight", "layers.0.self_attn.g_proj.weight", "t2v"]
 )
 def test_an_unexpected_tensor_is_named(tmp_path: Path, weights, name: str) -> None:
-    refused(write(tmp_path, weights | {name: mx.zeros((4, 4))}), f"has unknown {name}")
+    assert_refused(write(tmp_path, weights | {name: mx.zeros((4, 4))}), f"has unknown {name}")
 
 
 def test_missing_and_unexpected_are_named_together(tmp_path: Path, weights) -> None:
     weights["encoder.fc.weight"] = weights.pop("fc.weight")
-    refused(write(tmp_path, weights), "lacks fc.weight and has unknown encoder.fc.weight")
+    assert_refused(write(tmp_path, weights), "lacks fc.weight and has unknown encoder.fc.weight")
 
 
 @pytest.mark.parametrize(
@@ -78,25 +78,25 @@ def test_missing_and_unexpected_are_named_together(tmp_path: Path, weights) -> N
     [("fc.weight", (32, 80)), ("layers.0.self_attn.k_proj.weight", (32, 32)), ("layers.1.input_layernorm.weight", (33,))],
 )
 def test_a_tensor_of_the_wrong_shape_is_refused(tmp_path: Path, weights, name: str, shape: tuple) -> None:
-    refused(write(tmp_path, weights | {name: mx.zeros(shape)}), f"wrong shape.*{name}")
+    assert_refused(write(tmp_path, weights | {name: mx.zeros(shape)}), f"wrong shape.*{name}")
 
 
 @pytest.mark.parametrize("kept", [0, 5, 400, -1000, -1])
 def test_a_file_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
     file = write_draft(tmp_path, TARGET) / "model.safetensors"
     file.write_bytes(file.read_bytes()[:kept])
-    refused(tmp_path, "damaged or incomplete.*download the model again")
+    assert_refused(tmp_path, "damaged or incomplete.*download the model again")
 
 
 def test_a_file_with_bytes_to_spare_is_refused(tmp_path: Path) -> None:
     file = write_draft(tmp_path, TARGET) / "model.safetensors"
     file.write_bytes(file.read_bytes() + b"0")
-    refused(tmp_path, "damaged or incomplete")
+    assert_refused(tmp_path, "damaged or incomplete")
 
 
 def test_a_draft_without_weights_is_refused(tmp_path: Path) -> None:
     (write_draft(tmp_path, TARGET) / "model.safetensors").unlink()
-    refused(tmp_path, "no model.safetensors")
+    assert_refused(tmp_path, "no model.safetensors")
 
 
 def test_a_missing_part_of_a_split_draft_is_named(tmp_path: Path, weights) -> None:
@@ -107,13 +107,13 @@ def test_a_missing_part_of_a_split_draft_is_named(tmp_path: Path, weights) -> No
     assert load_draft(tmp_path, SHAPE, None).convention.num_layers == 2
     index["weight_map"]["fc.weight"] = "model-2.safetensors"
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
-    refused(tmp_path, "model-2.safetensors is missing")
+    assert_refused(tmp_path, "model-2.safetensors is missing")
 
 
 @pytest.mark.parametrize("index", ["{", "[]", "{}", '{"weight_map": {"fc.weight": 3}}'])
 def test_a_damaged_index_is_refused(tmp_path: Path, index: str) -> None:
     (write_draft(tmp_path, TARGET) / "model.safetensors.index.json").write_text(index)
-    refused(tmp_path, "index.json cannot be read")
+    assert_refused(tmp_path, "index.json cannot be read")
 
 
 def test_weights_in_8_bit_floats_are_refused_instead_of_being_read_as_bytes(tmp_path: Path, weights) -> None:
@@ -125,12 +125,12 @@ def test_weights_in_8_bit_floats_are_refused_instead_of_being_read_as_bytes(tmp_
         data += raw
     text = json.dumps(header).encode()
     (write(tmp_path, weights) / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
-    refused(tmp_path, "fc.weight in a format MLX does not compute in")
+    assert_refused(tmp_path, "fc.weight in a format MLX does not compute in")
 
 
 @pytest.mark.parametrize("scaling", [{"rope_type": "spiral"}, {"rope_type": "yarn"}, {"rope_type": "linear"}])
 def test_unusable_position_scaling_is_refused(tmp_path: Path, scaling: dict[str, Any]) -> None:
-    refused(write_draft(tmp_path, TARGET, rope_scaling=scaling), "position scaling cannot be used")
+    assert_refused(write_draft(tmp_path, TARGET, rope_scaling=scaling), "position scaling cannot be used")
 
 
 def test_position_scaling_reaches_the_rotation(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def block_states(model: DFlashModel) -> np.ndarray:
     "settings", [{"bits": 4}, {"bits": "4", "group_size": 32}, {"group_size": 32}, {"bits": 4.0, "group_size": 32}]
 )
 def test_incomplete_quantisation_settings_are_refused(tmp_path: Path, weights, settings: dict[str, Any]) -> None:
-    refused(write(tmp_path, quantised(weights, 4), quantization=settings), "whole numbers for bits and group_size")
+    assert_refused(write(tmp_path, quantised(weights, 4), quantization=settings), "whole numbers for bits and group_size")
 
 
 @pytest.mark.parametrize(
@@ -195,15 +195,15 @@ def test_incomplete_quantisation_settings_are_refused(tmp_path: Path, weights, s
     [{"bits": 7, "group_size": 32}, {"bits": 4, "group_size": 17}, {"bits": 4, "group_size": 128}, {"bits": 0, "group_size": 0}],
 )
 def test_impossible_quantisation_settings_are_refused(tmp_path: Path, weights, settings: dict[str, Any]) -> None:
-    refused(write(tmp_path, quantised(weights, 4), quantization=settings), "cannot be used")
+    assert_refused(write(tmp_path, quantised(weights, 4), quantization=settings), "cannot be used")
 
 
 def test_packed_weights_at_another_width_than_the_config_says_are_refused(tmp_path: Path, weights) -> None:
-    refused(write(tmp_path, quantised(weights, 8), quantization={"bits": 4, "group_size": GROUP}), "wrong shape")
+    assert_refused(write(tmp_path, quantised(weights, 8), quantization={"bits": 4, "group_size": GROUP}), "wrong shape")
 
 
 def test_packed_weights_without_settings_are_refused(tmp_path: Path, weights) -> None:
-    refused(write(tmp_path, quantised(weights, 4)), "has unknown")
+    assert_refused(write(tmp_path, quantised(weights, 4)), "has unknown")
 
 
 def offsets(ids: tuple[int, ...]) -> mx.array:
@@ -227,11 +227,11 @@ def test_reduced_proposals_are_the_targets_ids(tmp_path: Path, weights) -> None:
 
 @pytest.mark.parametrize("ids", [(-1, 3), (3, 160), (9, 3, 31), (3, 3, 4)])
 def test_reduced_ids_out_of_range_or_order_are_refused(tmp_path: Path, weights, ids: tuple) -> None:
-    refused(write(tmp_path, weights | {"d2t": offsets(ids)}), "d2t")
+    assert_refused(write(tmp_path, weights | {"d2t": offsets(ids)}), "d2t")
 
 
 def test_reduced_ids_that_are_no_whole_numbers_are_refused(tmp_path: Path, weights) -> None:
-    refused(write(tmp_path, weights | {"d2t": mx.array([0.5, 1.0])}), "d2t")
+    assert_refused(write(tmp_path, weights | {"d2t": mx.array([0.5, 1.0])}), "d2t")
 
 
 HEADS = [
@@ -272,4 +272,4 @@ def test_the_starter_draft_loads_for_its_target_and_for_no_other(starter: Resolv
 
 
 def test_a_target_is_not_a_draft(starter: ResolvedPair) -> None:
-    refused(starter.target, "not a DFlash draft .found LlamaForCausalLM")
+    assert_refused(starter.target, "not a DFlash draft .found LlamaForCausalLM")

@@ -16,7 +16,7 @@ from tests.engine.drafters.dflash.packagings import KEPT, PACKAGINGS, Packed, of
 SHAPE = TargetShape(hidden_size=32, vocab_size=160, num_layers=4, context_length=2048)
 
 
-def refused(packed: Packed, folder: Path, match: str) -> None:
+def assert_refused(packed: Packed, folder: Path, match: str) -> None:
     with pytest.raises(ModelError, match=match) as caught:
         load_draft(packed.write(folder), SHAPE, None)
     assert "\n" not in str(caught.value)
@@ -55,7 +55,7 @@ def test_a_packed_fused_projection_is_split_by_rows(tmp_path: Path, bits: int) -
 def test_a_fused_projection_of_another_height_is_refused(tmp_path: Path, rows: int) -> None:
     packed = PACKAGINGS["fused projections"]()
     packed.files["layers.0.self_attn.qkv_proj.weight"] = mx.zeros((rows, 32))
-    refused(packed, tmp_path, r"wrong shape .layers\.0\.self_attn\.qkv_proj\.weight")
+    assert_refused(packed, tmp_path, r"wrong shape .layers\.0\.self_attn\.qkv_proj\.weight")
 
 
 @pytest.mark.parametrize(
@@ -75,26 +75,26 @@ def test_what_training_leaves_behind_is_ignored(tmp_path: Path, name: str) -> No
 def test_a_tensor_that_a_forward_pass_would_read_is_never_dropped(tmp_path: Path, name: str) -> None:
     packed = PACKAGINGS["fused projections"]()
     packed.files[name] = mx.ones((32,))
-    refused(packed, tmp_path, f"has unknown {name}")
+    assert_refused(packed, tmp_path, f"has unknown {name}")
 
 
 @pytest.mark.parametrize("name", ["attention_conv.base_kernel", "mlp_conv.kernel_projection.weight"])
 def test_a_missing_part_of_a_convolution_is_named(tmp_path: Path, name: str) -> None:
     packed = PACKAGINGS["second"]()
     packed.files = {key: value for key, value in packed.files.items() if not key.endswith(f"1.{name}")}
-    refused(packed, tmp_path, rf"lacks layers\.1\.{name}")
+    assert_refused(packed, tmp_path, rf"lacks layers\.1\.{name}")
 
 
 def test_a_first_draft_with_the_second_ones_parts_is_refused(tmp_path: Path) -> None:
     first, second = PACKAGINGS["flat"](), PACKAGINGS["second"]()
     first.files = second.files
-    refused(first, tmp_path, "has unknown candidate_selector")
+    assert_refused(first, tmp_path, "has unknown candidate_selector")
 
 
 def test_a_selector_for_another_vocabulary_is_refused(tmp_path: Path) -> None:
     packed = PACKAGINGS["second"]()
     packed.files["candidate_selector.successor_codebook"] = mx.zeros((159, 4))
-    refused(packed, tmp_path, "wrong shape.*successor_codebook")
+    assert_refused(packed, tmp_path, "wrong shape.*successor_codebook")
 
 
 def test_a_vocabulary_map_that_changes_nothing_is_no_reduction(tmp_path: Path) -> None:
@@ -117,10 +117,10 @@ def test_a_vocabulary_map_that_changes_nothing_is_no_reduction(tmp_path: Path) -
 def test_vocabulary_maps_that_contradict_each_other_are_refused(tmp_path: Path, allowed: mx.array) -> None:
     packed = PACKAGINGS["speculators reduced"]()
     packed.files["t2d"] = allowed
-    refused(packed, tmp_path, "names other tokens in t2d than in d2t")
+    assert_refused(packed, tmp_path, "names other tokens in t2d than in d2t")
 
 
 def test_a_vocabulary_map_of_full_length_that_moves_tokens_is_refused(tmp_path: Path) -> None:
     packed = PACKAGINGS["speculators plain"]()
     packed.files = packed.files | {"d2t": mx.array([1, -1] + [0] * 158, dtype=mx.int64)}
-    refused(packed, tmp_path, "outside the target's vocabulary")
+    assert_refused(packed, tmp_path, "outside the target's vocabulary")

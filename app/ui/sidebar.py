@@ -103,9 +103,16 @@ class ChatList(QListWidget):
         else:
             super().keyPressEvent(event)
 
+    def restyle(self) -> None:
+        """Follows the palette."""
+        for row in range(self.count()):
+            if self.item(row).data(CHAT_ID) is None:
+                self.item(row).setForeground(theme.current().quiet)
+
     def _heading(self, text: str) -> QListWidgetItem:
         item = QListWidgetItem(text)
         item.setFlags(Qt.ItemFlag.NoItemFlags)
+        item.setForeground(theme.current().quiet)  # the palette's own colour of disabled text is too faint to read
         item.setFont(theme.scaled_font(85, QFont.Weight.DemiBold))
         item.setSizeHint(QSize(0, self.fontMetrics().height() + theme.S))
         return item
@@ -172,6 +179,7 @@ class Sidebar(QWidget):
     def restyle(self) -> None:
         """Follows the palette."""
         quiet = theme.current().quiet
+        self.chats.restyle()
         self._search_icon.setIcon(theme.icon("search", quiet))
         for button, name in zip(self._buttons, ("plus", "settings"), strict=True):
             button.setIcon(theme.icon(name))

@@ -91,7 +91,8 @@ def test_generate_json_is_one_object_of_exactly_the_fields_scripts_know(run, pai
     assert sorted(record) == sorted(["text", *ANSWER_FIELDS])
     assert record["mode"] == {"auto": "dflash"}.get(mode, mode)
     assert (record["finish_reason"], record["completion_tokens"], len(record["token_ids"])) == ("length", 12, 12)
-    assert (record["fallback"], record["parked_cycles"], record["cached_tokens"]) == (None, 0, 0)
+    assert (record["fallback"], record["cached_tokens"]) == (None, 0)
+    assert 0 <= record["parked_cycles"] <= (record["cycles"] if record["mode"] == "dflash" else 0)  # a random draft never pays
     assert record["ttft_s"] > 0 and record["decode_tok_s"] > 0 and record["prompt_tokens"] > 10
     assert record["tokens_per_cycle"] == pytest.approx(11 / record["cycles"])
     assert record["acceptance_rate"] == (pytest.approx(record["accepted"] / record["proposed"]) if record["proposed"] else None)

@@ -178,7 +178,9 @@ def test_leftovers_of_a_killed_set_up_are_swept(home: Path, package: PackageFile
 
 
 def test_ctrl_c_leaves_only_the_complete_download(home: Path, package: PackageFile) -> None:
-    interrupt = "import os\ndef show(step):\n  if step.fraction and 'Prep' in step.stage: os.kill(os.getpid(), 2)"
+    # A program started in the background of a shell inherits Ctrl-C ignored; here it has to arrive.
+    heed = "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    interrupt = f"{heed}def show(step):\n  if step.fraction and 'Prep' in step.stage: os.kill(os.getpid(), 2)"
     with set_up_elsewhere(package, interrupt) as process:
         process.communicate(timeout=60)
     assert process.returncode != 0

@@ -122,7 +122,7 @@ class MainWindow(QMainWindow):
     def _connect(self) -> None:
         services, talk, client = self.services, self.services.conversation, self.services.client
         talk.opened.connect(self._on_opened)
-        talk.chats_changed.connect(self.fill_chats)
+        talk.chats_changed.connect(self._on_chats_changed)
         talk.message_added.connect(self._on_message_added)
         talk.answer_grew.connect(self.transcript.grow)
         talk.answer_ended.connect(self._on_answer_ended)
@@ -160,7 +160,7 @@ class MainWindow(QMainWindow):
     # What the services report
 
     def _on_opened(self, chat: Chat | None, messages: list[ChatMessage]) -> None:
-        self.title.setText(chat.title if chat else "New chat")
+        self._show_title()
         self.transcript.show_messages(messages)
         self.stack.setCurrentWidget(self.transcript if messages else self.empty)
         self.composer.set_text(self.services.store.setting(self.draft_key(chat), ""))
@@ -169,10 +169,14 @@ class MainWindow(QMainWindow):
         self.update_commands()
         self.composer.setFocus()
 
+    def _on_chats_changed(self) -> None:
+        self._show_title()
+        self.fill_chats()
+
     def _on_message_added(self, message: ChatMessage) -> None:
         if message.chat_id != self._chat_id():
             return
-        self.title.setText(self.services.conversation.chat.title if self.services.conversation.chat else "")
+        self._show_title()
         self.transcript.add(message)
         if self.stack.currentWidget() is self.empty:
             self.stack.setCurrentWidget(self.transcript)
@@ -290,6 +294,10 @@ class MainWindow(QMainWindow):
         self.composer.modes.show_mode(settings.mode)
         self.transcript.set_text_size(settings.text_size)
         self.compare.restyle(settings.text_size)
+
+    def _show_title(self) -> None:
+        chat = self.services.conversation.chat
+        self.title.setText(chat.title if chat is not None else "New chat")
 
     def _chat_id(self) -> int | None:
         chat = self.services.conversation.chat

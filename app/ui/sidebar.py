@@ -95,7 +95,9 @@ class ChatList(QListWidget):
                 self.editItem(self.item(row))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        chat_id = self.current_id()
+        # A key that the title's editor leaves over is none of the list's: Return would open the chat and take its focus.
+        editing = self.state() is QAbstractItemView.State.EditingState
+        chat_id = None if editing else self.current_id()
         if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and chat_id is not None:
             self.delete_asked.emit(chat_id)
         elif event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and chat_id is not None:

@@ -386,3 +386,16 @@ def test_text_size_scales_the_content_only(qtbot, window):
 def test_the_token_figure_counts_the_chat_with_the_draft(qtbot, window):
     write(qtbot, window, "one two three")
     qtbot.waitUntil(lambda: window.composer.tokens.text() == "7 / 8,192 tokens", timeout=3_000)
+
+
+def test_renaming_with_the_keyboard_renames_the_header_too(qtbot, window):
+    write(qtbot, window, "Old name")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    window.do.rename_chat()
+    editor = window.sidebar.chats.viewport().findChild(QLineEdit)
+    qtbot.keyClicks(editor, "New name")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: window.title.text() == "New name", timeout=2_000)
+    assert window.sidebar.chats.titles() == ["Today", "New name"]
+    assert window.sidebar.chats.viewport().findChild(QLineEdit) is None

@@ -73,8 +73,8 @@ class Conversation(QObject):
         if self.active is not None and self.chat is not None and self.active.message.chat_id == self.chat.id:
             self.save_partial()
             self.messages = self.store.messages(self.chat.id)
-        self.remember("last_chat", self.chat.id if self.chat else None)
         self.opened.emit(self.chat, self.messages)
+        self.remember("last_chat", self.chat.id if self.chat else None)  # its failure is told last, so that it stays on show
 
     def rename(self, chat_id: int, title: str) -> None:
         """Gives a chat another title; an empty one changes nothing."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
 
 from app.ui import theme
+
+Until = Literal["dismissed", "ready", "chat"]
 
 
 class Banner(QFrame):
@@ -17,6 +20,7 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self._run: Callable[[], None] | None = None
+        self._until: Until = "dismissed"
         self._icon = QLabel()
         self.label = QLabel(wordWrap=True)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
@@ -44,13 +48,24 @@ class Banner(QFrame):
         """The message on show; "" while hidden."""
         return "" if self.isHidden() else self.label.text()
 
-    def show_message(self, text: str, action: str = "", run: Callable[[], None] | None = None) -> None:
-        """Shows one line; with ``action``, a button that runs ``run`` and closes the banner."""
+    def show_message(
+        self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed"
+    ) -> None:
+        """Shows one line; with ``action``, a button that runs ``run`` and closes the banner.
+
+        ``until`` says what ends it besides the user: the engine is "ready", or another "chat" is opened.
+        """
         self.label.setText(text)
+        self._until = until
         self._run = run
         self.action.setText(action)
         self.action.setVisible(bool(action))
         self.show()
+
+    def settle(self, happened: Until) -> None:
+        """Hides a message whose cause is gone now that ``happened``."""
+        if self._until == happened:
+            self.hide()
 
     def restyle(self) -> None:
         """Follows the palette."""

@@ -144,7 +144,7 @@ class MainWindow(QMainWindow):
         self.composer.mode_chosen.connect(self.do.set_mode)
         self.composer.text_changed.connect(self.update_commands)
         self.composer.draft_changed.connect(self._on_draft)
-        self.composer.notice.connect(lambda text: self.banner.show_message(text))
+        self.composer.notice.connect(lambda text: self.banner.show_message(text, until="chat"))
         self.empty.chosen.connect(self.do.use_example)
         self.transcript.retry_asked.connect(self.do.answer_again)
         self.sidebar.search_changed.connect(lambda _text: self.fill_chats())
@@ -161,6 +161,7 @@ class MainWindow(QMainWindow):
 
     def _on_opened(self, chat: Chat | None, messages: list[ChatMessage]) -> None:
         self._show_title()
+        self.banner.settle("chat")
         self.transcript.show_messages(messages)
         self.stack.setCurrentWidget(self.transcript if messages else self.empty)
         self.composer.set_text(self.services.store.setting(self.draft_key(chat), ""))
@@ -199,9 +200,11 @@ class MainWindow(QMainWindow):
     def _on_state(self, state: EngineState) -> None:
         self.models.show_state(state, self.services.client.info)
         self.update_commands()
+        if state is EngineState.READY:
+            self.banner.settle("ready")
         if state is EngineState.LOST and self.banner.isHidden():
             text = "The engine does not answer. Your chats are saved."
-            self.banner.show_message(text, "Load again", self.do.reload_model)
+            self.banner.show_message(text, "Load again", self.do.reload_model, until="ready")
 
     def _on_loaded(self, info: PairInfo) -> None:
         self.models.show_state(EngineState.READY, info)
@@ -223,11 +226,11 @@ class MainWindow(QMainWindow):
         """Shows what went wrong in one line, with what to do next."""
         state = self.services.client.state
         if failure.is_overflow:
-            self.banner.show_message(failure.message, "New chat", self.do.new_chat_with_last_prompt)
+            self.banner.show_message(failure.message, "New chat", self.do.new_chat_with_last_prompt, until="chat")
         elif state in (EngineState.LOST, EngineState.NO_MODEL):
-            self.banner.show_message(failure.message, "Load again", self.do.reload_model)
+            self.banner.show_message(failure.message, "Load again", self.do.reload_model, until="ready")
         elif self.services.conversation.can_retry():
-            self.banner.show_message(failure.message, "Retry", self.do.answer_again)
+            self.banner.show_message(failure.message, "Retry", self.do.answer_again, until="chat")
         else:
             self.banner.show_message(failure.message)
 
@@ -314,7 +317,8 @@ class MainWindow(QMainWindow):
             kept = store.moved_aside.name
             self.banner.show_message(f"The chat file was damaged. It is kept as {kept}; a new one was made.")
         elif self.services.recovered:
-            self.banner.show_message("The last answer was cut short when Slipstream ended. What had arrived is kept.")
+            text = "The last answer was cut short when Slipstream ended. What had arrived is kept."
+            self.banner.show_message(text, until="chat")
 
     def save_state(self) -> None:
         """Keeps the draft and the place of the window."""

@@ -109,7 +109,8 @@ class WindowActions:
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            self._window.banner.show_message(f"The chat could not be written ({error.strerror}): choose another place.")
+            text = f"The chat could not be written ({error.strerror}): choose another place."
+            self._window.banner.show_message(text, until="chat")
 
     def find_chats(self) -> None:
         """Goes to the search field."""
@@ -125,7 +126,8 @@ class WindowActions:
         text = window.composer.text()
         if not window.situation().idle:
             if text:
-                window.banner.show_message("The engine is not ready yet: your text stays here until it is.")
+                text = "The engine is not ready yet: your text stays here until it is."
+                window.banner.show_message(text, until="ready")
             return
         window.banner.hide()
         key, known = window.draft_key(talk.chat), len(talk.messages)

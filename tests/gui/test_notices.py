@@ -1,0 +1,61 @@
+"""Notices go when their cause is gone, and the meter never shows what belongs to another chat."""
+
+from __future__ import annotations
+
+from app.services.engine_client import EngineState
+from tests.gui.conftest import load, wait_ready
+
+
+def fail_to_load(qtbot, window, loader) -> None:
+    """Leaves the window without a model."""
+    loader.script.load_error = RuntimeError("broken")
+    window.do.load_model("scripted")
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=5_000)
+    loader.script.load_error = None
+
+
+def test_a_load_that_works_ends_the_notice_of_the_one_that_failed(qtbot, window, loader):
+    fail_to_load(qtbot, window, loader)
+    assert window.banner.action.text() == "Load again" and window.banner.text != ""
+    window.do.new_chat()
+    assert window.banner.text != ""  # another chat changes nothing about it
+    window.do.load_model("scripted")
+    wait_ready(qtbot, window.services.client)
+    assert window.banner.text == ""
+
+
+def test_the_notice_that_the_engine_is_not_ready_goes_when_it_is(qtbot, make_window, services, loader):
+    loader.script.load_s = 0.3
+    window = make_window(services)
+    services.client.load("scripted")
+    window.composer.set_text("Early")
+    window.do.send()
+    assert "not ready" in window.banner.text
+    wait_ready(qtbot, services.client)
+    assert window.banner.text == "" and window.composer.text() == "Early"
+
+
+def test_the_notice_of_a_cut_answer_stays_with_its_chat(qtbot, make_services, make_window):
+    first = make_services()
+    other, cut = first.store.create_chat("Other"), first.store.create_chat("Cut")
+    first.store.add_message(cut.id, "user", "Go", "sent")
+    first.store.add_message(cut.id, "assistant", "Half", "streaming")
+    first.store.set_setting("last_chat", cut.id)
+    assert first.shutdown()
+    window = make_window(make_services())
+    assert "cut short" in window.banner.text
+    load(qtbot, window.services.client)
+    assert "cut short" in window.banner.text  # the engine has nothing to do with it
+    window.do.open_chat(other.id)
+    assert window.banner.text == ""
+
+
+def test_a_prompt_that_is_too_long_is_forgotten_in_another_chat(qtbot, window, loader):
+    loader.script.context_length = 20
+    load(qtbot, window.services.client)
+    window.composer.set_text("word " * 100)
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+    assert "shorten it" in window.banner.text
+    window.do.new_chat()
+    assert window.banner.text == ""

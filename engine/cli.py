@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import json
 import os
@@ -19,6 +20,7 @@ from engine import Fallback, Finished, GenerationRequest, RequestError, Slipstre
 from engine.request import MODES
 
 DEMO_TOKENS = 96
+UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,12 +37,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 1
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITABLE:
+            return _report(arguments, error)  # some file's trouble; a stream has no name
+        # A second failure while the interpreter ends would change the exit code and print a traceback.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"slipstream: the output cannot be written ({error.strerror}): give it another place.", file=sys.stderr)
+        return 1
     except (Exception, KeyboardInterrupt) as error:
-        if arguments.debug:
-            traceback.print_exc()
-        clear = "\r\033[K" if sys.stderr.isatty() else ""  # where a loading step may stand
-        print(f"{clear}slipstream: {_one_line(error)}", file=sys.stderr)
-        return 2 if isinstance(error, RequestError) else 1
+        return _report(arguments, error)
+
+
+def _report(arguments: argparse.Namespace, error: BaseException) -> int:
+    """One line on stderr, and the exit code."""
+    if arguments.debug:
+        traceback.print_exc()
+    clear = "\r\033[K" if sys.stderr.isatty() else ""  # where a loading step may stand
+    print(f"{clear}slipstream: {_one_line(error)}", file=sys.stderr)
+    return 2 if isinstance(error, RequestError) else 1
 
 
 def demo(pair: str = "starter", out: TextIO | None = None) -> int:
@@ -183,7 +197,7 @@ def _models_add(arguments: argparse.Namespace) -> int:
     if arguments.pair != "starter":
         raise RequestError(f"The catalog has no pair {arguments.pair!r} to set up: see 'slipstream models list'.")
     with _cancel_on_interrupt() as cancel:
-        pair = ensure_starter(_progress_line(), cancel)
+        pair = ensure_starter(_progress_line(), cancel, full=True)
     print(f"{pair.id} is ready in {pair.target}")
     return 0
 
@@ -212,6 +226,8 @@ def _positive(text: str) -> int:
 
 def _standard_input() -> str:
     """All of it as UTF-8; what is not becomes U+FFFD instead of an error."""
+    if sys.stdin is None:
+        raise RequestError("There is no standard input to read the prompt from: give --prompt TEXT.")
     return sys.stdin.buffer.read().decode("utf-8", "replace")
 
 

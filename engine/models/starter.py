@@ -69,21 +69,25 @@ def verify_starter(package: PackageFile = PACKAGE) -> None:
     """Recomputes every hash of the set-up target. Raises ``ModelError`` in one line when something is wrong."""
     if find_starter(package, full=True) is None:
         reason = manifest.problem(_target_places()[1], package.member_sha256, full=True)
-        raise ModelError(f"The starter model is not usable ({reason}): run `python -m engine.models.starter`.")
+        raise ModelError(f"The starter model is not usable ({reason}): run `slipstream models add starter`.")
 
 
 def ensure_starter(
-    progress: Report | None = None, cancel: threading.Event | None = None, package: PackageFile = PACKAGE
+    progress: Report | None = None,
+    cancel: threading.Event | None = None,
+    package: PackageFile = PACKAGE,
+    full: bool = False,
 ) -> ResolvedPair:
     """Returns the starter pair, setting it up first where needed; ``progress`` is called on this thread.
 
     With a verified set-up nothing is fetched. An interrupted one is continued: a complete download is kept, everything
-    else starts clean. Of two at once the second waits. Raises ``SetupError``, ``ModelError`` or ``Cancelled``.
+    else starts clean. ``full`` recomputes every hash and repairs what is damaged. Of two at once the second waits.
+    Raises ``SetupError``, ``ModelError`` or ``Cancelled``.
     """
     report = progress or (lambda step: None)
     if not _draft_is_there():
         raise SetupError(f"The starter draft is not in {draft_folder()}: install Slipstream again.")
-    pair = find_starter(package)
+    pair = find_starter(package, full)
     if pair is not None:
         return pair
     folder = starter_folder()
@@ -94,7 +98,7 @@ def ensure_starter(
     except OSError as error:
         raise SetupError(f"{folder} cannot be written ({error.strerror}): check the folder and try again.") from error
     try:
-        return find_starter(package) or _set_up(package, folder, report, cancel)
+        return find_starter(package, full) or _set_up(package, folder, report, cancel)
     finally:
         lock.release()
 

@@ -24,7 +24,7 @@ def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     except Exception as error:  # a template is the model author's program: it may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelError(f"The model's chat template refused this chat ({reason}): start a new chat.") from error
-    return list(tokenizer.encode(rendered, add_special_tokens=False))
+    return list(tokenizer.encode(rendered, add_special_tokens=False, verbose=False))
 
 
 def stop_token_ids(folder: Path, tokenizer: Any) -> frozenset[int]:

@@ -161,3 +161,19 @@ def test_output_that_the_terminal_cannot_show_does_not_end_the_answer(starter: R
     )
     text = json.loads(record.stdout.decode("ascii"))["text"]
     assert text.encode("ascii", "backslashreplace") + b"\n" == plain.stdout
+
+
+@pytest.mark.parametrize("arguments", [["models", "list"], ["selftest"]])
+def test_a_full_output_is_one_line_and_code_1(arguments: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "engine.cli", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "the output cannot be written" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_a_closed_standard_input_is_one_line_and_code_2() -> None:
+    command = 'exec "$0" -m engine.cli generate --model starter --prompt - <&-'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "no standard input" in done.stderr and len(done.stderr.splitlines()) == 1

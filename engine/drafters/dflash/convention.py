@@ -40,7 +40,8 @@ class DraftConvention:
     hold one entry a draft layer; a window is None for full attention, and with ``window_from_anchor`` it is the number of
     context rows every slot may see. ``block_length`` counts the anchor and all it can propose; ``first_slot`` (0 or 1) is the
     slot that proposes the token after the anchor. ``biased`` names the attention projections with a bias.
-    ``draft_vocab_size`` is the number of tokens of a draft that proposes from a part of the vocabulary only.
+    ``target_layers`` is the depth of its target, None where the checkpoint does not say. ``draft_vocab_size`` is the number of
+    tokens of a draft that proposes from a part of the vocabulary only.
     ``embedding_rows`` and ``head_rows`` are None where the target's are borrowed. ``convolution`` is (kernel size, channels a
     group) of DFlash 2, ``quantization`` None or {"bits", "group_size"}.
     """
@@ -58,6 +59,7 @@ class DraftConvention:
     rope_scaling: dict[str, Any] | None
     max_positions: int
     vocab_size: int
+    target_layers: int | None
     block_length: int
     first_slot: int
     mask_token_id: int
@@ -98,6 +100,7 @@ class DraftConvention:
             rope_scaling=_rope_scaling(config),
             max_positions=config.get("max_position_embeddings", int, 2**17),
             vocab_size=vocab,
+            target_layers=config.get("num_target_layers", int),
             block_length=_once(config, "block_size", int) + 1 - packaging.first_slot,
             first_slot=packaging.first_slot,
             mask_token_id=_once(config, "mask_token_id", int),
@@ -127,6 +130,8 @@ class DraftConvention:
             mismatch = f"hidden size {self.hidden_size} against {target.hidden_size}, without an embedding and a head of its own"
         elif self.vocab_size != target.vocab_size:
             mismatch = f"vocabulary {self.vocab_size:,} against {target.vocab_size:,}"
+        elif self.target_layers is not None and self.target_layers != target.num_layers:
+            mismatch = f"made for {self.target_layers} layers, this target has {target.num_layers}"
         elif self.taps[-1] >= target.num_layers or self.taps[0] < 0:
             mismatch = f"taps {list(self.taps)} in a target of {target.num_layers} layers"
         elif not 0 <= self.mask_token_id < (self.embedding_rows or target.vocab_size):

@@ -270,15 +270,21 @@ def test_a_truncated_model_is_noticed_at_the_start_and_set_up_again(home: Path, 
     assert weights.read_bytes() == whole
 
 
-def test_verify_finds_a_flipped_bit_that_sizes_do_not_show(home: Path, package: PackageFile) -> None:
+def test_a_full_set_up_finds_a_flipped_bit_that_sizes_do_not_show_and_repairs_it(home: Path, package: PackageFile) -> None:
+    """What the message of ``verify`` advises has to help."""
     weights = ensure_starter(package=package).target / "model.safetensors"
     verify_starter(package)
     damaged = bytearray(weights.read_bytes())
     damaged[-1] ^= 1
     weights.write_bytes(damaged)
     assert find_starter(package) is not None
-    with pytest.raises(ModelError, match=r"model\.safetensors is damaged"):
+    with pytest.raises(ModelError, match=r"model\.safetensors is damaged.*slipstream models add starter"):
         verify_starter(package)
+    ensure_starter(package=package)
+    with pytest.raises(ModelError):
+        verify_starter(package)
+    ensure_starter(package=package, full=True)
+    verify_starter(package)
 
 
 def test_a_set_up_from_another_file_does_not_count(home: Path, package: PackageFile) -> None:

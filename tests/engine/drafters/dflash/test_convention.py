@@ -56,6 +56,7 @@ def test_the_usual_config_is_read_whole(read) -> None:
         rope_scaling=None,
         max_positions=2048,
         vocab_size=160,
+        target_layers=4,
         block_length=6,
         first_slot=1,
         mask_token_id=5,
@@ -294,7 +295,8 @@ def test_the_draft_fits_the_target_it_was_made_for(read) -> None:
     [
         (replace(SHAPE, hidden_size=64), {}, "hidden size 32 against 64"),
         (replace(SHAPE, vocab_size=151_936), {}, "vocabulary 160 against 151,936"),
-        (replace(SHAPE, num_layers=2), {}, r"taps \[0, 2\] in a target of 2 layers"),
+        (replace(SHAPE, num_layers=2), {"num_target_layers": None}, r"taps \[0, 2\] in a target of 2 layers"),
+        (replace(SHAPE, num_layers=5), {}, "made for 4 layers, this target has 5"),
         (SHAPE, {"dflash_config": nested(target_layer_ids=[-1, 2])}, r"taps \[-1, 2\]"),
         (SHAPE, {"dflash_config": nested(mask_token_id=160)}, "mask token 160 outside"),
         (SHAPE, {"dflash_config": nested(mask_token_id=-1)}, "mask token -1 outside"),

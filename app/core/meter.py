@@ -21,7 +21,7 @@ from engine import (
     TextDelta,
 )
 
-Phase = Literal["idle", "loading", "prefill", "decoding", "done", "stopped"]
+Phase = Literal["idle", "no_model", "loading", "prefill", "decoding", "done", "stopped"]
 RIBBON_LENGTH = 60
 CHOSE_PLAIN = "You chose plain decoding."
 NO_DRAFT = "This model has no draft."
@@ -109,7 +109,13 @@ class Meter:
                 self._finished = event
 
     def interrupt(self, now: float) -> None:
-        """Loading or the request ended in an error, without ``Finished``: the numbers stay, the phase is "stopped"."""
+        """Loading or the request ended in an error, without ``Finished``: numbers stay, the phase is "stopped".
+
+        Before the first token there is nothing to stop or to keep: the meter turns "idle".
+        """
+        if self._started is None:
+            self.reset(now)
+            return
         self._phase = "stopped"
         self._rate.freeze(now)
 

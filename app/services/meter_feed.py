@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -33,11 +34,21 @@ class MeterFeed(QObject):
         client.load_failed.connect(lambda failure: self._on_ended(0, failure))
 
     def snapshot(self) -> MeterSnapshot:
-        """What to show now."""
-        return self._meter.snapshot(time.monotonic())
+        """What to show now; "no_model" while idle with nothing to answer."""
+        snapshot = self._meter.snapshot(time.monotonic())
+        if snapshot.phase == "idle" and self._client.state in (EngineState.NO_MODEL, EngineState.LOST):
+            return replace(snapshot, phase="no_model")
+        return snapshot
+
+    def clear(self) -> None:
+        """Forgets the last answer, for another chat; what still runs stays on show."""
+        if not self._client.busy:
+            self._meter.reset(time.monotonic())
+            self._announce()
 
     def _on_state(self, state: EngineState) -> None:
-        if state is EngineState.LOADING or (state is EngineState.READY and self.snapshot().phase == "loading"):
+        over = state not in BUSY and self.snapshot().phase == "loading"
+        if state is EngineState.LOADING or over:
             self._meter.reset(time.monotonic())
         if state in BUSY:
             self._timer.start()

@@ -48,9 +48,7 @@ class Banner(QFrame):
         """The message on show; "" while hidden."""
         return "" if self.isHidden() else self.label.text()
 
-    def show_message(
-        self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed"
-    ) -> None:
+    def show_message(self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed") -> None:
         """Shows one line; with ``action``, a button that runs ``run`` and closes the banner.
 
         ``until`` says what ends it besides the user: the engine is "ready", or another "chat" is opened.

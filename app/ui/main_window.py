@@ -162,6 +162,8 @@ class MainWindow(QMainWindow):
     def _on_opened(self, chat: Chat | None, messages: list[ChatMessage]) -> None:
         self._show_title()
         self.banner.settle("chat")
+        if self.services.conversation.comparison.running is None:
+            self.services.meter.clear()
         self.transcript.show_messages(messages)
         self.stack.setCurrentWidget(self.transcript if messages else self.empty)
         self.composer.set_text(self.services.store.setting(self.draft_key(chat), ""))

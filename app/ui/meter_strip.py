@@ -11,7 +11,13 @@ from app.ui import theme
 from app.ui.labels import Figure
 
 MODE_WORDS = {"dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup", "auto": "Auto"}
-PHASE_WORDS = {"idle": "Ready", "loading": "Loading", "prefill": "Reading the prompt", "stopped": "Stopped"}
+PHASE_WORDS = {
+    "idle": "Ready",
+    "no_model": "No model",
+    "loading": "Loading",
+    "prefill": "Reading the prompt",
+    "stopped": "Stopped",
+}
 
 
 class Ribbon(QWidget):

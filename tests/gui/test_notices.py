@@ -59,3 +59,50 @@ def test_a_prompt_that_is_too_long_is_forgotten_in_another_chat(qtbot, window, l
     assert "shorten it" in window.banner.text
     window.do.new_chat()
     assert window.banner.text == ""
+
+
+def ask(qtbot, window, text: str) -> None:
+    window.composer.set_text(text)
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+
+
+def shown(window) -> dict[str, str]:
+    return {key: label.text() for key, label in window.meter.figures.items()}
+
+
+def test_the_meter_starts_afresh_in_another_chat(qtbot, window):
+    empty = shown(window)
+    ask(qtbot, window, "Explain rainbows")
+    assert shown(window) != empty and window.meter.status.text() == "DFlash"
+    window.do.new_chat()
+    assert shown(window) == empty and window.meter.status.text() == "Ready"
+    assert window.services.meter.snapshot().ribbon == ()
+
+
+def test_the_meter_keeps_a_running_answer_while_another_chat_is_opened(qtbot, window, loader):
+    loader.script.rate, loader.script.tokens = 60.0, 400
+    window.composer.set_text("Long story")
+    window.do.send()
+    qtbot.waitUntil(lambda: window.services.meter.snapshot().tokens > 4, timeout=5_000)
+    window.do.new_chat()
+    assert window.services.meter.snapshot().tokens > 4
+    window.do.stop()
+    wait_ready(qtbot, window.services.client)
+    assert window.meter.status.text() == "Stopped"
+
+
+def test_the_meter_says_that_there_is_no_model_after_a_failed_load(qtbot, window, loader):
+    empty = shown(window)
+    ask(qtbot, window, "Explain rainbows")
+    fail_to_load(qtbot, window, loader)
+    assert window.meter.status.text() == "No model" and shown(window) == empty
+    load(qtbot, window.services.client)
+    assert window.meter.status.text() == "Ready"
+
+
+def test_the_meter_is_ready_after_a_prompt_that_is_too_long(qtbot, window, loader):
+    loader.script.context_length = 20
+    load(qtbot, window.services.client)
+    ask(qtbot, window, "word " * 100)
+    assert window.meter.status.text() == "Ready"

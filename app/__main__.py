@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.display import has_display
 from engine import __version__
 
-VERBS = ("generate", "bench", "serve", "train-draft", "models", "doctor", "selftest")
-
-
-def has_display() -> bool:
-    """Whether a window can be shown here, as far as the environment tells."""
-    if not sys.platform.startswith("linux"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
+VERBS = ("generate", "bench", "models", "selftest")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -41,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from engine.cli import main as run_command
 
         return run_command(arguments)
+    if arguments and not arguments[0].startswith("-"):
+        print(f"slipstream: there is no command {arguments[0]!r}: use {', '.join(VERBS)}, or none for the window.", file=sys.stderr)
+        return 2
     options = parse(arguments)
     if options.screenshot is not None:
         return take_screenshots(options.screenshot, options.pair)

@@ -11,7 +11,7 @@ import threading
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QLockFile, Qt
 
-from app.__main__ import has_display, parse
+from app.__main__ import VERBS, parse
 from app.main import Options, Program, SignalBridge, data_folder
 from app.services.crashlog import CRASH, LOG, PREVIOUS, CrashLog
 from app.services.engine_client import EngineState
@@ -282,14 +282,18 @@ def test_a_verb_runs_without_qt():
     assert "starter" in done.stdout
 
 
-@pytest.mark.parametrize("name", ["DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"])
-def test_a_display_is_recognised_by_its_variables(monkeypatch, name):
-    for other in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"):
-        monkeypatch.delenv(other, raising=False)
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert not has_display()
-    monkeypatch.setenv(name, ":1")
-    assert has_display()
+def test_only_commands_that_exist_are_offered():
+    done = run_app("--help")
+    assert done.returncode == 0 and f"{', '.join(VERBS)}." in " ".join(done.stdout.split())
+    for verb in VERBS:
+        assert run_app(verb, "--help").returncode == 0, verb
+
+
+def test_an_unknown_command_is_one_line_that_names_the_known_ones():
+    done = run_app("nonsense")
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1 and "'nonsense'" in done.stderr
+    assert all(verb in done.stderr for verb in VERBS)
 
 
 def test_the_data_folder_is_the_users_choice_first(tmp_path, monkeypatch):

@@ -247,7 +247,7 @@ class MainWindow(QMainWindow):
         except StoreError as error:
             self.banner.show_message(str(error))
             return
-        self.sidebar.chats.fill(chats, self._chat_id())
+        self.sidebar.chats.fill(chats, self._chat_id(), "No chats found" if wanted else "")
 
     def fill_models(self) -> None:
         """Lists the pairs on this machine."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime
 
-from PySide6.QtCore import QPoint, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFont, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
@@ -54,10 +54,12 @@ class ChatList(QListWidget):
         self.itemChanged.connect(self._on_changed)
         self.viewport().setAutoFillBackground(False)
 
-    def fill(self, chats: list[Chat], current: int | None) -> None:
-        """Shows ``chats``, newest first, with ``current`` selected; announces nothing."""
+    def fill(self, chats: list[Chat], current: int | None, none: str = "") -> None:
+        """Shows ``chats``, newest first, with ``current`` selected, or ``none`` in their place; announces nothing."""
         self._filling = True
         self.clear()
+        if not chats and none:
+            self.addItem(self._heading(none))
         heading = ""
         for chat in chats:
             group = day_group(chat.updated_at, date.today())
@@ -147,6 +149,20 @@ class ChatList(QListWidget):
         menu.popup(self.viewport().mapToGlobal(position))
 
 
+class SearchField(QLineEdit):
+    """Escape clears it; with nothing to clear the key is the window's, as ever."""
+
+    def event(self, event: QEvent) -> bool:
+        escape = isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape and bool(self.text())
+        if escape and event.type() == QEvent.Type.ShortcutOverride:
+            event.accept()  # or the window's own Escape would come first
+            return True
+        if escape and event.type() == QEvent.Type.KeyPress:
+            self.clear()
+            return True
+        return super().event(event)
+
+
 class Sidebar(QWidget):
     """``search_changed(str)`` follows the search field once typing settles; the buttons run the window's actions."""
 
@@ -154,7 +170,7 @@ class Sidebar(QWidget):
 
     def __init__(self, new_chat: QAction, settings: QAction, parent: QWidget | None = None):
         super().__init__(parent)
-        self.search = QLineEdit(placeholderText="Search chats", clearButtonEnabled=True)
+        self.search = SearchField(placeholderText="Search chats", clearButtonEnabled=True)
         self.search.setAccessibleName("Search chats")
         self._search_icon = self.search.addAction(theme.icon("search"), QLineEdit.ActionPosition.LeadingPosition)
         self.chats = ChatList()

@@ -279,25 +279,6 @@ def test_examples_are_sent_with_one_click(qtbot, window):
     assert window.services.conversation.messages[0].content == EXAMPLES[1]
 
 
-def test_searching_finds_chats_by_what_was_said(qtbot, window):
-    store = window.services.store
-    for title, text in (("Cooking", "How do I poach an egg?"), ("Weather", "Why do rainbows form?")):
-        store.add_message(store.create_chat(title).id, "user", text, "sent")
-    window.fill_chats()
-    qtbot.keyClicks(window.sidebar.search, "poach")
-    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["Today", "Cooking"], timeout=2_000)
-    window.sidebar.search.clear()
-    qtbot.waitUntil(lambda: len(window.sidebar.chats.chat_ids()) == 2, timeout=2_000)
-
-
-def test_renaming_in_the_list_renames_the_chat(qtbot, window):
-    chat = window.services.store.create_chat("Old name")
-    window.fill_chats()
-    window.sidebar.chats.item(1).setText("New name")
-    qtbot.waitUntil(lambda: window.services.store.chat(chat.id).title == "New name", timeout=2_000)
-    qtbot.waitUntil(lambda: "New name" in window.sidebar.chats.titles(), timeout=2_000)
-
-
 @OFFSCREEN_DIALOG
 @pytest.mark.parametrize(("button", "left"), [("Delete", 0), ("Cancel", 1)])
 def test_deleting_asks_first(qtbot, window, button, left):
@@ -386,16 +367,3 @@ def test_text_size_scales_the_content_only(qtbot, window):
 def test_the_token_figure_counts_the_chat_with_the_draft(qtbot, window):
     write(qtbot, window, "one two three")
     qtbot.waitUntil(lambda: window.composer.tokens.text() == "7 / 8,192 tokens", timeout=3_000)
-
-
-def test_renaming_with_the_keyboard_renames_the_header_too(qtbot, window):
-    write(qtbot, window, "Old name")
-    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
-    wait_ready(qtbot, window.services.client)
-    window.do.rename_chat()
-    editor = window.sidebar.chats.viewport().findChild(QLineEdit)
-    qtbot.keyClicks(editor, "New name")
-    qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: window.title.text() == "New name", timeout=2_000)
-    assert window.sidebar.chats.titles() == ["Today", "New name"]
-    assert window.sidebar.chats.viewport().findChild(QLineEdit) is None

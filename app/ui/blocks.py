@@ -269,11 +269,7 @@ class CodeBlock(QFrame):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.current().card)
-        painter.drawRoundedRect(self.rect(), theme.S, theme.S)
+        theme.paint_card(self)
 
     def _show_copy(self) -> None:
         self._copy.setText("Copy")

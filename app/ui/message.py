@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QMargins, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QGuiApplication, QPainter, QPaintEvent
+from PySide6.QtGui import QFont, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.core.blocks import Block, BlockSplitter
@@ -134,11 +134,7 @@ class UserMessage(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.current().card)
-        painter.drawRoundedRect(self.rect(), theme.S, theme.S)
+        theme.paint_card(self)
 
 
 class AnswerMessage(QWidget):

@@ -130,3 +130,12 @@ def _draw(svg: bytes, size: QSize, tint: QColor | None, scale: int) -> QPixmap:
     painter.end()
     pixmap.setDevicePixelRatio(scale)
     return pixmap
+
+
+def paint_card(widget: QWidget) -> None:
+    """The rounded ground behind code and the user's messages; call from ``paintEvent``."""
+    painter = QPainter(widget)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(current().card)
+    painter.drawRoundedRect(widget.rect(), S, S)

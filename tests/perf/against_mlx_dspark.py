@@ -19,34 +19,11 @@ from pathlib import Path
 
 from engine import GenerationRequest, load
 from engine.engine import Engine
+from tests.perf.expanded_pair import write_expanded
 
 PROMPT = "Write a Python function that checks whether a string is a palindrome."
 MAX_TOKENS = 128
 TURNS = 3
-TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "generation_config.json")
-
-
-def write_expanded(engine: Engine, target: Path, draft: Path, folder: Path) -> tuple[Path, Path]:
-    """The loaded fp32 weights as two folders that any mlx-lm based program reads."""
-    import mlx.core as mx  # not at the top: the engine opens the fast BLAS before MLX is there
-    from mlx.utils import tree_flatten
-
-    places = []
-    for name, source, model in (
-        ("target", target, engine._target.model),
-        ("draft", draft, engine._drafters["dflash"].model),  # type: ignore[attr-defined]
-    ):
-        place = folder / name
-        place.mkdir()
-        weights = {key: value for key, value in tree_flatten(model.parameters()) if key != "d2t"}
-        mx.save_safetensors(str(place / "model.safetensors"), weights, {"format": "mlx"})
-        config = json.loads((source / "config.json").read_text(encoding="utf-8"))
-        config = {key: value for key, value in config.items() if key not in ("quantization", "draft_vocab_size")}
-        (place / "config.json").write_text(json.dumps(config), encoding="utf-8")
-        places.append(place)
-    for name in TOKENIZER:
-        (places[0] / name).write_bytes((target / name).read_bytes())
-    return places[0], places[1]
 
 
 def ours(engine: Engine, rounds: int) -> dict[str, list[float]]:
@@ -69,7 +46,8 @@ def main(rival: str, rounds: int) -> None:
     mine: dict[str, list[float]] = {"baseline": [], "dflash": []}
     theirs: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        target, draft = write_expanded(engine, pair.target, pair.draft, Path(folder))
+        write_expanded(pair.target, pair.draft, Path(folder))
+        target, draft = Path(folder) / "target", Path(folder) / "draft"
         script = Path(__file__).with_name("rival_mlx_dspark.py")
         command = [rival, str(script), str(target), str(draft), PROMPT, str(MAX_TOKENS), str(rounds)]
         for _ in range(TURNS):

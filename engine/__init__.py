@@ -31,6 +31,7 @@ from engine.events import (
 )
 from engine.info import PairInfo
 from engine.kernels.blas import use_fast_blas
+from engine.options import LoadOptions
 from engine.request import GenerationRequest, Message
 from engine.verdict import Verdict, compare_tokens
 
@@ -52,6 +53,7 @@ __all__ = [
     "FinishReason",
     "Finished",
     "GenerationRequest",
+    "LoadOptions",
     "LoadProgress",
     "Message",
     "Mode",
@@ -74,6 +76,7 @@ def load(
     pair: str,
     progress: Callable[[LoadProgress], None] | None = None,
     cancel: threading.Event | None = None,
+    options: LoadOptions | None = None,
 ) -> Engine:
     """Loads a pair and returns the engine that owns it.
 
@@ -83,4 +86,4 @@ def load(
     """
     from engine.loading import load as load_pair
 
-    return load_pair(pair, progress=progress, cancel=cancel)
+    return load_pair(pair, progress=progress, cancel=cancel, options=options)

@@ -10,6 +10,9 @@ class PairInfo:
     """A loaded pair. ``block_length`` is 0 and ``draft_name`` None where there is no draft; ``no_draft_reason`` says why.
 
     ``context_length`` is in tokens, ``weights_bytes`` covers target and draft as they stand in memory.
+
+    ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
+    ``notices``: what a user should know of this pair, in words, such as a part that is missing from its files.
     """
 
     id: str
@@ -22,3 +25,5 @@ class PairInfo:
     block_length: int
     no_draft_reason: str | None
     weights_bytes: int
+    exact_widths: tuple[int, ...] | None = None
+    notices: tuple[str, ...] = ()

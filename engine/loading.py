@@ -29,6 +29,7 @@ from engine.models import ResolvedPair, resolve_pair
 from engine.models.checkpoint import weight_files
 from engine.models.paths import cache_folder
 from engine.models.starter import ensure_starter
+from engine.options import LoadOptions
 from engine.targets.loading import load_target
 from engine.text.chat import stop_token_ids
 
@@ -39,8 +40,10 @@ def load(
     pair: str,
     progress: Callable[[LoadProgress], None] | None = None,
     cancel: threading.Event | None = None,
+    options: LoadOptions | None = None,
 ) -> Engine:
     """See ``engine.load``."""
+    options = options or LoadOptions()
     report = _Reporter(progress, cancel)
     resolved = ensure_starter(progress, cancel) if pair == "starter" else resolve_pair(pair)
     report("Loading the target", 0.1)
@@ -65,7 +68,7 @@ def load(
     controller = None
     if (drafter := drafters.get("dflash")) is not None:
         report("Measuring this machine", 0.9)
-        identity = cost_identity(resolved, drafter.block_length)
+        identity = cost_identity(resolved, drafter.block_length, options)
         costs = cached_costs(cache_folder() / "costs", identity, lambda: measure_costs(target, drafter))
         controller = Controller(costs, drafter.block_length)
     report("Ready", 1.0)
@@ -116,13 +119,14 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
     )
 
 
-def cost_identity(pair: ResolvedPair, block_length: int) -> list[str]:
-    """What measured costs belong to: machine, versions and the two models."""
+def cost_identity(pair: ResolvedPair, block_length: int, options: LoadOptions) -> list[str]:
+    """What measured costs belong to: machine, versions, the two models and how they are loaded."""
     folders = [folder for folder in (pair.target, pair.draft) if folder is not None]
     configs = [(folder / "config.json").read_text(encoding="utf-8") for folder in folders]
     sizes = [str(file.stat().st_size) for folder in folders for file in weight_files(folder)]
-    machine = [processor(), str(os.cpu_count()), _device(), os.environ.get("OPENBLAS_CORETYPE", "")]
-    return [*machine, os.environ.get("OPENBLAS_NUM_THREADS", ""), version("mlx"), str(block_length), *configs, *sizes]
+    blas = [os.environ.get(name, "") for name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")]
+    machine = [processor(), str(os.cpu_count()), _device(), *blas, version("mlx")]
+    return [*machine, str(block_length), *configs, *sizes, *options.identity()]
 
 
 def _device() -> str:

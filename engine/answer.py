@@ -33,6 +33,7 @@ class Answer:
         self._first_at = self._last_at = 0.0
         self._cycles = self._proposed = self._accepted = self._parked = 0
         self._plain_s = 0.0
+        self.cached_tokens, self.cache = 0, ""  # what the prefix cache gave, and in words
         self._costs = PassCosts(costs)
 
     def now(self) -> float:
@@ -101,7 +102,7 @@ class Answer:
         return Statistics(
             mode=mode,
             prompt_tokens=self._prompt_tokens,
-            cached_tokens=0,
+            cached_tokens=self.cached_tokens,
             completion_tokens=len(self._tokens),
             ttft_s=self._first_at,
             decode_s=decode_s,
@@ -112,4 +113,5 @@ class Answer:
             verify_s=decode_s if plain else verify_s + self._plain_s,
             parked_cycles=self._parked,
             fallback=self._fallback,
+            cache=self.cache,
         )

@@ -96,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--max-tokens", type=int, default=512, metavar="N")
     generate.add_argument("--temperature", type=float, default=0.0, metavar="T")
     generate.add_argument("--seed", type=int, default=0, metavar="S")
+    generate.add_argument("--no-cache", action="store_true", help="neither use nor fill the prefix cache")
     generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     generate.set_defaults(run=_generate)
 
@@ -134,6 +135,7 @@ def _generate(arguments: argparse.Namespace) -> int:
         max_tokens=arguments.max_tokens,
         temperature=arguments.temperature,
         seed=arguments.seed,
+        use_cache=not arguments.no_cache,
     )
     finished: Finished | None = None
     with _cancel_on_interrupt() as cancel:

@@ -159,7 +159,7 @@ class Engine:
                 if index == 0:
                     answer.begin_decoding()
                     yield PrefillProgress(prompt_tokens, prompt_tokens, answer.now())
-                    yield Started(mode, prompt_tokens, 0, length, answer.now())
+                    yield Started(mode, prompt_tokens, answer.cached_tokens, length, answer.now(), answer.cache)
                 yield from answer.take(step, first=index == 0)
                 if state.session is not None and state.policy.block_length != length:
                     length = state.policy.block_length

@@ -33,13 +33,17 @@ class PrefillProgress:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The first token is known; decoding begins. ``block_length`` is 0 where nothing is proposed; ``mode`` is never auto."""
+    """The first token is known; decoding begins. ``block_length`` is 0 where nothing is proposed; ``mode`` is never auto.
+
+    ``cached_tokens`` of the prompt came out of the prefix cache; ``cache`` says from where, or why none did, in a few words.
+    """
 
     mode: Mode
     prompt_tokens: int
     cached_tokens: int
     block_length: int
     at_s: float
+    cache: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class Statistics:
     ``decode_tok_s`` counts the tokens after the first over the time after the first. ``acceptance_rate`` is accepted over
     proposed, None where nothing was proposed. ``draft_s`` and ``verify_s`` are totals estimated from the cycles that were
     timed part by part (one in ``TIMED_EVERY``, see ``engine.decoding.speculative``); plain steps count as verify time.
+    ``cached_tokens`` and ``cache`` are those of ``Started``.
     """
 
     mode: Mode
@@ -103,6 +108,7 @@ class Statistics:
     verify_s: float
     parked_cycles: int
     fallback: str | None
+    cache: str = ""
 
     @property
     def decode_tok_s(self) -> float:

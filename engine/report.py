@@ -16,6 +16,7 @@ def answer_record(finished: Finished, with_text: bool = True) -> dict[str, Any]:
         "finish_reason": finished.reason,
         "prompt_tokens": numbers.prompt_tokens,
         "cached_tokens": numbers.cached_tokens,
+        "cache": numbers.cache,
         "completion_tokens": numbers.completion_tokens,
         "ttft_s": numbers.ttft_s,
         "decode_tok_s": numbers.decode_tok_s,

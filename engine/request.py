@@ -27,8 +27,8 @@ class GenerationRequest:
     ``mode`` "auto" is "dflash" where the pair has a draft and "baseline" otherwise. ``temperature`` 0 is greedy; above 0 the
     same ``seed`` gives the same text in every mode. ``block_length`` overrides the pair's own (anchor included); ``stop``
     strings end the answer and are not part of it. ``exact`` uses only block lengths whose verify rows were measured to equal plain
-    steps bit for bit (``PairInfo.exact_widths``), and decodes plainly where there are none. Raises ``RequestError`` for values out
-    of range.
+    steps bit for bit (``PairInfo.exact_widths``), and decodes plainly where there are none. ``use_cache`` False neither starts from
+    what earlier requests left in the prefix cache nor leaves anything there. Raises ``RequestError`` for values out of range.
     """
 
     messages: tuple[Message, ...]
@@ -39,6 +39,7 @@ class GenerationRequest:
     stop: tuple[str, ...] = ()
     block_length: int | None = None
     exact: bool = False
+    use_cache: bool = True
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -34,7 +34,7 @@ def run_selftest() -> dict[str, Any]:
 
     def answer(mode: Any) -> Callable[[], str]:
         def check() -> str:
-            *_, last = loaded().generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS))
+            *_, last = loaded().generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS, use_cache=False))
             assert isinstance(last, Finished)
             if last.statistics.mode != mode or not last.text.strip():
                 raise SlipstreamError(f"answered {last.text!r} in mode {last.statistics.mode}")

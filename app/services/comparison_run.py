@@ -33,7 +33,7 @@ class ComparisonRun(QObject):
         client.ended.connect(self._on_ended)
 
     def start(self, prompt: str, request: GenerationRequest) -> None:
-        """Runs ``request`` in both modes, everything else the same."""
+        """Runs ``request`` in both modes, everything else the same: neither may start from what an earlier answer left."""
         self.comparison = Comparison(prompt, ArmRecorder("baseline"), ArmRecorder("dflash"))
         self._request, self._stopped = request, False
         self.started.emit(self.comparison)
@@ -63,7 +63,7 @@ class ComparisonRun(QObject):
         assert self._request is not None
         self.running = name
         self.arm_started.emit(name)
-        self._request_id = self._client.generate(replace(self._request, mode=name))
+        self._request_id = self._client.generate(replace(self._request, mode=name, use_cache=False))
 
     def _on_events(self, request_id: int, events: list[Timed]) -> None:
         if self.running is None or request_id != self._request_id:

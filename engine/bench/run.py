@@ -117,7 +117,7 @@ def _check_room(engine: Engine, prompt: Prompt) -> None:
 
 
 def _answer(engine: Engine, prompt: Prompt, mode: Mode, max_tokens: int, cancel: threading.Event) -> Finished:
-    request = GenerationRequest(prompt.messages, mode=mode, max_tokens=max_tokens)
+    request = GenerationRequest(prompt.messages, mode=mode, max_tokens=max_tokens, use_cache=False)
     for event in engine.generate(request, cancel):
         if isinstance(event, Finished):
             return event

@@ -24,6 +24,9 @@ class LookupDrafter:
     def session(self) -> LookupSession:
         return LookupSession()
 
+    def features(self, taps: mx.array) -> mx.array | None:
+        return None
+
 
 class LookupSession:
     """Index of every n-gram's latest earlier place in one request."""
@@ -33,6 +36,9 @@ class LookupSession:
         self._indexed = 0
 
     def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
+        return []
+
+    def restore(self, features: mx.array, position: int) -> list[mx.array]:
         return []
 
     def propose(

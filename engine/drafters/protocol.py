@@ -16,6 +16,9 @@ class DraftSession(Protocol):
     def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
         """Takes prompt rows ``taps`` [L, n*H] whose first is at ``position``; returns arrays to evaluate."""
 
+    def restore(self, features: mx.array, position: int) -> list[mx.array]:
+        """Takes prompt rows as ``Drafter.features`` [L, H] of their taps, as ``prefill`` would have; returns arrays to evaluate."""
+
     def propose(
         self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
     ) -> mx.array | None:
@@ -36,3 +39,6 @@ class Drafter(Protocol):
 
     def session(self) -> DraftSession:
         """Fresh state for one request."""
+
+    def features(self, taps: mx.array) -> mx.array | None:
+        """What a session keeps of ``taps`` [L, n*H]: rows [L, H] that ``restore`` takes again. None: it keeps nothing of them."""

@@ -25,6 +25,7 @@ ANSWER_FIELDS = [
     "finish_reason",
     "prompt_tokens",
     "cached_tokens",
+    "cache",
     "completion_tokens",
     "ttft_s",
     "decode_tok_s",

@@ -38,6 +38,7 @@ def test_an_answer_is_recorded_with_every_figure() -> None:
         "finish_reason": "stop",
         "prompt_tokens": 30,
         "cached_tokens": 0,
+        "cache": "",
         "completion_tokens": 21,
         "ttft_s": 0.25,
         "decode_tok_s": 10.0,

@@ -41,6 +41,9 @@ class DFlashDrafter:
     def session(self) -> DFlashSession:
         return DFlashSession(self)
 
+    def features(self, taps: mx.array) -> mx.array | None:
+        return self.model.features(taps)
+
     def block(self, anchor: mx.array, masks: mx.array) -> mx.array:
         """Embeddings [B, H] of the anchor [1] and the mask tokens [B-1] that stand for the proposals."""
         embedded = self._embed(mx.concatenate([anchor, masks]))
@@ -73,8 +76,10 @@ class DFlashSession:
         self._masks: dict[int, mx.array] = {}
 
     def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
-        if taps is not None:
-            self._model.add_context(self._model.features(taps), self._context, position)
+        return [] if taps is None else self.restore(self._model.features(taps), position)
+
+    def restore(self, features: mx.array, position: int) -> list[mx.array]:
+        self._model.add_context(features, self._context, position)
         return self._context.arrays()
 
     def propose(

@@ -30,6 +30,12 @@ class OracleDrafter:
     def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
         return []
 
+    def features(self, taps: mx.array) -> mx.array | None:
+        return None
+
+    def restore(self, features: mx.array, position: int) -> list[mx.array]:
+        return []
+
     def propose(
         self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
     ) -> mx.array | None:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING
 
 from engine.errors import Cancelled, ContextOverflow, ModelError, RequestError, SetupError, SlipstreamError
 from engine.events import (
+    Approximate,
     BlockLength,
+    ContextFull,
     Cycle,
     Event,
     Fallback,
@@ -24,15 +26,17 @@ from engine.events import (
     FinishReason,
     LoadProgress,
     Mode,
+    Notice,
     PrefillProgress,
     Started,
     Statistics,
     TextDelta,
+    Trimmed,
 )
 from engine.info import PairInfo
 from engine.kernels.blas import use_fast_blas
 from engine.options import LoadOptions
-from engine.request import GenerationRequest, Message
+from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.verdict import Verdict, compare_tokens
 
 if TYPE_CHECKING:
@@ -43,8 +47,10 @@ use_fast_blas()  # here, so that no room of this package can import MLX before i
 __version__ = "0.1.0"
 
 __all__ = [
+    "Approximate",
     "BlockLength",
     "Cancelled",
+    "ContextFull",
     "ContextOverflow",
     "Cycle",
     "Engine",
@@ -58,14 +64,17 @@ __all__ = [
     "Message",
     "Mode",
     "ModelError",
+    "Notice",
     "PairInfo",
     "PrefillProgress",
     "RequestError",
     "SetupError",
     "SlipstreamError",
+    "SparsePrefill",
     "Started",
     "Statistics",
     "TextDelta",
+    "Trimmed",
     "Verdict",
     "compare_tokens",
     "load",

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.decoding.costs import CostCurve, PassCosts
 from engine.decoding.steps import Step
-from engine.events import Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta
+from engine.events import ContextFull, Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta, Trimmed
 from engine.text.detokenize import make_detokenizer
 from engine.text.stop import StopStrings
 
@@ -35,6 +35,8 @@ class Answer:
         self._plain_s = 0.0
         self.cached_tokens, self.cache = 0, ""  # what the prefix cache gave, and in words
         self._costs = PassCosts(costs)
+        self._trimmed: Trimmed | None = None
+        self._context_full = False
 
     def now(self) -> float:
         """Seconds since the request was taken."""
@@ -43,6 +45,16 @@ class Answer:
     def begin_decoding(self) -> None:
         """Marks the arrival of the first token."""
         self._first_at = self._last_at = self.now()
+
+    def trimmed(self, messages: int, tokens: int) -> Trimmed:
+        """Notes that the oldest turns were left out."""
+        self._trimmed = Trimmed(messages, tokens, self.now())
+        return self._trimmed
+
+    def context_full(self, context_length: int) -> ContextFull:
+        """Notes that the context ended before the token limit did."""
+        self._context_full = True
+        return ContextFull(context_length, self.now())
 
     @property
     def ended_by_string(self) -> bool:
@@ -114,4 +126,7 @@ class Answer:
             parked_cycles=self._parked,
             fallback=self._fallback,
             cache=self.cache,
+            dropped_messages=self._trimmed.messages if self._trimmed else 0,
+            dropped_tokens=self._trimmed.tokens if self._trimmed else 0,
+            context_full=self._context_full,
         )

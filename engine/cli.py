@@ -16,8 +16,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from engine import Fallback, Finished, GenerationRequest, RequestError, SlipstreamError, TextDelta, __version__, load
-from engine.request import MODES
+from engine import (
+    Finished,
+    GenerationRequest,
+    Notice,
+    RequestError,
+    SlipstreamError,
+    SparsePrefill,
+    TextDelta,
+    __version__,
+    load,
+)
+from engine.request import MODES, OVERFLOWS, SCORERS
 
 DEMO_TOKENS = 96
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT})
@@ -97,6 +107,10 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--temperature", type=float, default=0.0, metavar="T")
     generate.add_argument("--seed", type=int, default=0, metavar="S")
     generate.add_argument("--no-cache", action="store_true", help="neither use nor fill the prefix cache")
+    overflow = [policy.replace("_", "-") for policy in OVERFLOWS]
+    generate.add_argument("--overflow", choices=overflow, default=overflow[0], help="when the chat does not fit the context")
+    generate.add_argument("--sparse-prefill", type=float, metavar="KEEP", help="read only this share of the prompt: approximate")
+    generate.add_argument("--sparse-scorer", choices=SCORERS, default="lexical", help="what --sparse-prefill keeps")
     generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     generate.set_defaults(run=_generate)
 
@@ -136,6 +150,8 @@ def _generate(arguments: argparse.Namespace) -> int:
         temperature=arguments.temperature,
         seed=arguments.seed,
         use_cache=not arguments.no_cache,
+        overflow=arguments.overflow.replace("-", "_"),
+        sparse=None if arguments.sparse_prefill is None else SparsePrefill(arguments.sparse_prefill, arguments.sparse_scorer),
     )
     finished: Finished | None = None
     with _cancel_on_interrupt() as cancel:
@@ -143,7 +159,7 @@ def _generate(arguments: argparse.Namespace) -> int:
         for event in engine.generate(request, cancel):
             if isinstance(event, TextDelta) and not arguments.json:
                 print(event.text, end="", flush=True)
-            elif isinstance(event, Fallback) and not arguments.json:
+            elif isinstance(event, Notice) and not arguments.json:
                 print(f"slipstream: {event.reason}", file=sys.stderr)
             elif isinstance(event, Finished):
                 finished = event

@@ -16,10 +16,11 @@ from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
 from engine.drafters.protocol import Drafter
-from engine.errors import ContextOverflow, RequestError
+from engine.errors import RequestError
 from engine.events import BlockLength, Event, Fallback, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.prefill.chunked import Prefilled, prefill
+from engine.prefill.context import Fitted, fit_context
 from engine.request import GenerationRequest, Message
 from engine.targets.protocol import Target
 from engine.text.chat import encode_chat
@@ -67,12 +68,11 @@ class Engine:
         """
         self._check_owner()
         start = time.perf_counter()
-        prompt = self.encode(request.messages)
-        room = self.info.context_length - len(prompt)
-        if room < 1:
-            raise ContextOverflow(len(prompt), self.info.context_length)
+        if request.sparse is not None:
+            raise RequestError("This version cannot read a prompt in part: leave sparse prefill off.")
+        fitted = fit_context(request, self.encode, self.info.context_length)
         drafter, reason = self._choose(request)
-        return self._run(request, prompt, min(request.max_tokens, room), drafter, reason, cancel or threading.Event(), start)
+        return self._run(request, fitted, drafter, reason, cancel or threading.Event(), start)
 
     def top2_margin(self, token_ids: Sequence[int]) -> float:
         """How far, in logits, the target's first choice after ``token_ids`` leads its second: how near a tie is."""
@@ -102,17 +102,19 @@ class Engine:
     def _run(
         self,
         request: GenerationRequest,
-        prompt: list[int],
-        max_tokens: int,
+        fitted: Fitted,
         drafter: Drafter | None,
         reason: str | None,
         cancel: threading.Event,
         start: float,
     ) -> Iterator[Event]:
+        prompt, room = fitted.ids, self.info.context_length - len(fitted.ids)
         costs = self._controller.costs if self._controller and drafter and drafter.mode == "dflash" else None
         answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs)
         if reason is not None:
             yield Fallback(reason)
+        if fitted.dropped:
+            yield answer.trimmed(fitted.dropped, fitted.dropped_tokens)
         cache = self._target.make_cache()
         session = drafter.session() if drafter else None
         taps = drafter.taps if drafter else ()
@@ -131,7 +133,7 @@ class Engine:
             cache=cache,
             sampler=sampler,
             stop_ids=self._stop_ids,
-            max_tokens=max_tokens,
+            max_tokens=min(request.max_tokens, room),
             cancel=cancel,
             position=len(prompt),
             anchor=sampler.pick(ready.logits, len(prompt)).astype(mx.int32),
@@ -141,7 +143,7 @@ class Engine:
             tap_rows=ready.taps,
             policy=self._policy(request, drafter),
         )
-        yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt))
+        yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt), room < request.max_tokens)
 
     def _policy(self, request: GenerationRequest, drafter: Drafter | None) -> Policy:
         if drafter is None:
@@ -151,7 +153,8 @@ class Engine:
             return self._controller
         return FixedLength(request.block_length or drafter.block_length)
 
-    def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int) -> Iterator[Event]:
+    def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int, tight: bool) -> Iterator[Event]:
+        """``tight``: the context ends before the token limit that was asked for."""
         steps = decode_speculative(state) if state.session is not None else decode_baseline(state)
         length = state.policy.block_length if state.session is not None else 0
         try:
@@ -169,7 +172,10 @@ class Engine:
         finally:
             steps.close()
         yield from answer.flush()
-        yield answer.finish(answer.reason(state.cancel.is_set(), state.max_tokens), mode)
+        ended = answer.reason(state.cancel.is_set(), state.max_tokens)
+        if tight and ended == "length":
+            yield answer.context_full(self.info.context_length)
+        yield answer.finish(ended, mode)
 
     def _check_owner(self) -> None:
         if threading.get_ident() != self._owner:

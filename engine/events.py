@@ -1,7 +1,8 @@
 """What the engine tells its callers while it works: frozen records, in the order they happen.
 
 A request yields ``PrefillProgress`` (one a chunk), ``Started``, then ``Cycle`` and ``TextDelta`` records until ``Finished``.
-``Fallback`` may come at any point before ``Finished``. Nothing here imports MLX, so the window can use it cheaply.
+``Trimmed`` and ``Approximate`` come before the first ``PrefillProgress``, ``ContextFull`` right before ``Finished``;
+``Fallback`` may come at any point before it. Nothing here imports MLX, so the window can use it cheaply.
 Every ``at_s`` is in seconds since the engine took the request.
 """
 
@@ -86,6 +87,47 @@ class Fallback:
 
 
 @dataclass(frozen=True, slots=True)
+class Trimmed:
+    """The chat did not fit the context: its oldest ``messages``, ``tokens`` of the prompt, were left out."""
+
+    messages: int
+    tokens: int
+    at_s: float
+
+    @property
+    def reason(self) -> str:
+        """In words for the user."""
+        return f"The chat does not fit the context: its oldest {self.messages:,} messages ({self.tokens:,} tokens) are left out."
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate:
+    """Only ``kept_tokens`` of ``prompt_tokens`` are read, so the answer may differ from that to the whole prompt."""
+
+    kept_tokens: int
+    prompt_tokens: int
+    at_s: float
+
+    @property
+    def reason(self) -> str:
+        """In words for the user."""
+        return f"Approximate: {self.kept_tokens:,} of the prompt's {self.prompt_tokens:,} tokens are read."
+
+
+@dataclass(frozen=True, slots=True)
+class ContextFull:
+    """The answer was cut where the context of ``context_length`` tokens ends, before the token limit that was asked for."""
+
+    context_length: int
+    at_s: float
+
+    @property
+    def reason(self) -> str:
+        """In words for the user."""
+        return f"The context of {self.context_length:,} tokens is full: start a new chat or shorten this one."
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
     """What one answer cost. Times in seconds; rates in tokens per second.
 
@@ -93,6 +135,8 @@ class Statistics:
     proposed, None where nothing was proposed. ``draft_s`` and ``verify_s`` are totals estimated from the cycles that were
     timed part by part (one in ``TIMED_EVERY``, see ``engine.decoding.speculative``); plain steps count as verify time.
     ``cached_tokens`` and ``cache`` are those of ``Started``.
+    ``kept_tokens`` of the prompt were read, None: all of them; otherwise the answer is approximate. ``dropped_messages`` and
+    ``dropped_tokens`` were left out of the prompt, ``context_full``: the answer ended where the context does.
     """
 
     mode: Mode
@@ -109,6 +153,10 @@ class Statistics:
     parked_cycles: int
     fallback: str | None
     cache: str = ""
+    kept_tokens: int | None = None
+    dropped_messages: int = 0
+    dropped_tokens: int = 0
+    context_full: bool = False
 
     @property
     def decode_tok_s(self) -> float:
@@ -133,4 +181,5 @@ class Finished:
     statistics: Statistics
 
 
-Event = PrefillProgress | Started | BlockLength | Cycle | TextDelta | Fallback | Finished
+Notice = Fallback | Trimmed | Approximate | ContextFull  # each has a ``reason`` in words for the user
+Event = PrefillProgress | Started | BlockLength | Cycle | TextDelta | Notice | Finished

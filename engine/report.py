@@ -29,5 +29,10 @@ def answer_record(finished: Finished, with_text: bool = True) -> dict[str, Any]:
         "verify_s": numbers.verify_s,
         "parked_cycles": numbers.parked_cycles,
         "fallback": numbers.fallback,
+        "approximate": numbers.kept_tokens is not None,
+        "kept_tokens": numbers.prompt_tokens if numbers.kept_tokens is None else numbers.kept_tokens,
+        "dropped_messages": numbers.dropped_messages,
+        "dropped_tokens": numbers.dropped_tokens,
+        "context_full": numbers.context_full,
     }
     return {"text": finished.text, **record} if with_text else record

@@ -49,6 +49,10 @@ def statistics_line(statistics: Mapping[str, Any] | None) -> str:
     if not statistics or not statistics.get("completion_tokens"):
         return ""
     parts = []
+    if statistics.get("kept_tokens") is not None:
+        parts.append(f"approximate: {statistics['kept_tokens']:,} of {statistics.get('prompt_tokens', 0):,} prompt tokens read")
+    if statistics.get("dropped_messages"):
+        parts.append(f"without the oldest {statistics['dropped_messages']:,} messages")
     if statistics.get("decode_tok_s"):
         parts.append(rate(statistics["decode_tok_s"]))
     if statistics.get("acceptance_rate") is not None:
@@ -59,5 +63,5 @@ def statistics_line(statistics: Mapping[str, Any] | None) -> str:
     if statistics.get("ttft_s") is not None:
         parts.append(f"first {seconds(statistics['ttft_s'])}")
     if statistics.get("finish_reason") == "length":
-        parts.append("cut at the token limit")
+        parts.append("cut where the context ends" if statistics.get("context_full") else "cut at the token limit")
     return " · ".join(parts)

@@ -38,6 +38,11 @@ ANSWER_FIELDS = [
     "verify_s",
     "parked_cycles",
     "fallback",
+    "approximate",
+    "kept_tokens",
+    "dropped_messages",
+    "dropped_tokens",
+    "context_full",
 ]
 RUN_FIELDS = [
     "id",

@@ -51,6 +51,11 @@ def test_an_answer_is_recorded_with_every_figure() -> None:
         "verify_s": 1.5,
         "parked_cycles": 0,
         "fallback": None,
+        "approximate": False,
+        "kept_tokens": 30,
+        "dropped_messages": 0,
+        "dropped_tokens": 0,
+        "context_full": False,
     }
 
 

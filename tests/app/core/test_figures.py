@@ -17,6 +17,13 @@ def test_the_line_under_an_answer():
     assert statistics_line(answer_statistics(recordings.ONE_TOKEN[-1])) == "first 0.2 s · cut at the token limit"
 
 
+def test_the_line_says_what_was_left_out_and_what_cut_the_answer():
+    kept = {"completion_tokens": 5, "prompt_tokens": 4_000, "finish_reason": "length", "context_full": True}
+    assert statistics_line(kept) == "cut where the context ends"
+    assert statistics_line({**kept, "dropped_messages": 12}).startswith("without the oldest 12 messages · ")
+    assert statistics_line({**kept, "kept_tokens": 2_016}).startswith("approximate: 2,016 of 4,000 prompt tokens read · ")
+
+
 @pytest.mark.parametrize("kept", [None, {}, {"completion_tokens": 0, "ttft_s": 0.0}])
 def test_no_line_where_nothing_was_measured(kept):
     assert statistics_line(kept) == ""

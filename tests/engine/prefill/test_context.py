@@ -92,7 +92,8 @@ def test_the_oldest_turns_are_dropped_in_pairs_until_the_answer_has_room(small: 
 
 
 def test_a_chat_that_fits_is_left_whole(small: Engine) -> None:
-    events = list(small.generate(GenerationRequest((SYSTEM, *turns(2), Message("user", "So?")), max_tokens=2, overflow="drop_oldest")))
+    request = GenerationRequest((SYSTEM, *turns(2), Message("user", "So?")), max_tokens=2, overflow="drop_oldest")
+    events = list(small.generate(request))
     assert not any(isinstance(event, Trimmed) for event in events) and events[-1].statistics.dropped_messages == 0
 
 
@@ -110,7 +111,7 @@ def test_a_last_message_that_leaves_less_than_the_reserve_is_still_answered(smal
 
 
 def test_an_unknown_policy_is_refused_by_name() -> None:
-    with pytest.raises(RequestError, match="'shrink'.*refuse, drop_oldest"):
+    with pytest.raises(RequestError, match=r"'shrink'.*refuse, drop_oldest"):
         GenerationRequest.of("hello", overflow="shrink")
 
 

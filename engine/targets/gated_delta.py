@@ -1,75 +1,73 @@
-"""Gated delta net hybrids: Qwen3-Next, Qwen3.5 and Qwen3.6, dense and mixture of experts.
-
-B 1 sequence, T rows, Hk/Hv key and value heads (Hk <= Hv), Dk/Dv their sizes, K the convolution's width.
-"""
+"""Gated delta net hybrids: Qwen3-Next, Qwen3.5 and Qwen3.6, dense and mixture of experts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models.gated_delta import compute_g, gated_delta_update, normalize_qk
+from mlx_lm.models.gated_delta import compute_g, gated_delta_update
 from mlx_lm.models.qwen3_5 import GatedDeltaNet
 from mlx_lm.models.qwen3_next import Qwen3NextGatedDeltaNet
 
-from engine.targets.recurrent import Call, RecurrentTarget, Replay, State, window_after
-from engine.targets.tape import Tape
+from engine.targets.recurrent import RecurrentTarget, Replay, State, rebound, recorded_calls, stood_in, window_after
+from engine.targets.tape import Tape, run
 
-L2_EPS = 1e-6  # of the keys' norm, a constant of the family
+
+class _Record:
+    """One pass of one layer: the convolution's input, and a tape or else what the recurrence was called with."""
+
+    def __init__(self) -> None:
+        self.conv_input: mx.array | None = None
+        self.tape: Tape | None = None
+        self.given: tuple[mx.array, ...] = ()
 
 
 class GatedDeltaReplay(Replay):
-    """Replays a gated delta net from the convolution's output and the two gate projections.
+    """Runs mlx-lm's own mixer with its recurrence handed to this object, which records it.
 
-    ``rerun`` calls the model's own recurrence on the kept rows: the same kernel as in the pass, hence the same bits everywhere.
-    ``tape`` adds recorded innovations instead: the same bits where multiply and add round apart, as on the CPU, and no promise
-    where a kernel fuses them.
+    By tape where mlx-lm would take single steps itself: on the CPU the same bits in less time. Where it has a kernel for the whole
+    recurrence, as on Metal, that kernel runs in the pass and again over the kept rows.
     """
 
-    watched = ("conv1d", "in_proj_a", "in_proj_b")
-    method: Literal["rerun", "tape"] = "rerun"
+    by_tape = not mx.metal.is_available()
 
-    def state_after(self, kept: int, calls: dict[str, Call], before: State) -> Sequence[mx.array]:
-        mixer, conv = self.mixer, calls["conv1d"]
-        keys, values = self.keys_and_values(conv.returned)
-        a, b = self.gate_inputs(calls)
-        window = window_after(kept, conv.given, mixer.conv_kernel_size)
-        if self.method == "tape":
-            return window, self.tape(keys, values, a, b, before[1]).state_after(kept)
+    def __init__(self, layer: nn.Module, name: str):
+        super().__init__(layer, name)
+        self._call = rebound(self.mixer, "gated_delta_update", self._update)
+        self._record = _Record()
+
+    @contextmanager
+    def recorded(self) -> Iterator[_Record]:
+        self._record = record = _Record()
+        with recorded_calls(self.mixer, ("conv1d",)) as calls, stood_in(self.layer, self.name, self._call):
+            yield record
+        record.conv_input = calls["conv1d"].given
+
+    def state_after(self, kept: int, record: Any, before: State) -> Sequence[mx.array]:
+        window = window_after(kept, record.conv_input, self.mixer.conv_kernel_size)
+        if record.tape is not None:
+            return window, record.tape.state_after(kept)
+        keys, values, a, b, *constants = record.given
         keys, values, a, b = (array[:, :kept] for array in (keys, values, a, b))
-        _, state = gated_delta_update(  # what is read out is not needed, so the keys stand in for the queries
-            keys, keys, values, a, b, mixer.A_log, mixer.dt_bias, before[1], use_kernel=not mixer.training
-        )
-        return window, state
+        # What is read out is not needed, so the keys stand in for the queries.
+        return window, gated_delta_update(keys, keys, values, a, b, *constants, use_kernel=not self.mixer.training)[1]
 
-    def keys_and_values(self, conv_output: mx.array) -> tuple[mx.array, mx.array]:
-        """Keys [1, T, Hk, Dk] and values [1, T, Hv, Dv] as the recurrence reads them."""
-        mixer, (_, rows, _) = self.mixer, conv_output.shape
-        _, keys, values = mx.split(nn.silu(conv_output), [mixer.key_dim, 2 * mixer.key_dim], -1)
-        keys = keys.reshape(1, rows, mixer.num_k_heads, mixer.head_k_dim)
-        _, keys = normalize_qk(keys, keys, inv_scale=mixer.head_k_dim**-0.5, eps=L2_EPS)
-        return keys, values.reshape(1, rows, mixer.num_v_heads, mixer.head_v_dim)
-
-    def gate_inputs(self, calls: dict[str, Call]) -> tuple[mx.array, mx.array]:
-        """What the decay and the learning rate are computed from, [1, T, Hv] each."""
-        return calls["in_proj_a"].returned, calls["in_proj_b"].returned
-
-    def tape(self, keys: mx.array, values: mx.array, a: mx.array, b: mx.array, state: mx.array | None) -> Tape:
-        """The innovations of every row of the recorded pass."""
-        gates = compute_g(self.mixer.A_log, a, self.mixer.dt_bias)
-        return Tape.record(keys, values, gates, mx.sigmoid(b), state)
-
-
-class Qwen3NextReplay(GatedDeltaReplay):
-    """The same recurrence; its projections are fused and ordered by key head."""
-
-    watched = ("conv1d", "in_proj_qkvz", "in_proj_ba")
-
-    def gate_inputs(self, calls: dict[str, Call]) -> tuple[mx.array, mx.array]:
-        *_, b, a = self.mixer.fix_query_key_value_ordering(calls["in_proj_qkvz"].returned, calls["in_proj_ba"].returned)
-        return a, b
+    def _update(
+        self, q: mx.array, k: mx.array, v: mx.array, a: mx.array, b: mx.array, A_log: mx.array, dt_bias: mx.array,
+        state: mx.array | None, mask: None, *, use_kernel: bool,
+    ) -> tuple[mx.array, mx.array]:  # fmt: skip
+        """Called in place of mlx-lm's function of the same parameters; a mask comes only with several sequences."""
+        assert mask is None
+        if not self.by_tape:
+            self._record.given = (k, v, a, b, A_log, dt_bias, *(() if state is None else (state,)))
+            return gated_delta_update(q, k, v, a, b, A_log, dt_bias, state, use_kernel=use_kernel)
+        if state is None:
+            state = mx.zeros((1, *v.shape[2:], k.shape[3]), dtype=mx.float32)
+        read, after, self._record.tape = run(q, k, v, compute_g(A_log, a, dt_bias), mx.sigmoid(b), state)
+        return read, after
 
 
 class GatedDeltaTarget(RecurrentTarget):
@@ -77,5 +75,5 @@ class GatedDeltaTarget(RecurrentTarget):
 
     replays: ClassVar[dict[type[nn.Module], type[Replay]]] = {
         GatedDeltaNet: GatedDeltaReplay,
-        Qwen3NextGatedDeltaNet: Qwen3NextReplay,
+        Qwen3NextGatedDeltaNet: GatedDeltaReplay,
     }

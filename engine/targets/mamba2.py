@@ -24,12 +24,12 @@ class Mamba2Replay(Replay):
 
     watched = ("conv1d", "in_proj")
 
-    def state_after(self, kept: int, calls: dict[str, Call], before: State) -> Sequence[mx.array]:
-        mixer, conv = self.mixer, calls["conv1d"]
+    def state_after(self, kept: int, record: dict[str, Call], before: State) -> Sequence[mx.array]:
+        mixer, conv = self.mixer, record["conv1d"]
         groups = mixer.n_groups * mixer.ssm_state_size
         rows = nn.silu(conv.returned)[:, :kept]
         x, b, c = mx.split(rows, [mixer.intermediate_size, mixer.intermediate_size + groups], axis=-1)
-        steps = calls["in_proj"].returned[:, :kept, mixer.intermediate_size + mixer.conv_dim :]
+        steps = record["in_proj"].returned[:, :kept, mixer.intermediate_size + mixer.conv_dim :]
         _, state = ssm_update(
             x.reshape(1, kept, mixer.num_heads, mixer.head_dim),
             mixer.A_log,

@@ -8,9 +8,10 @@ before the pass and runs the recurrence alone over the rows that stay.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, ClassVar
 from weakref import WeakKeyDictionary
 
@@ -36,28 +37,33 @@ class Call:
 
 
 class Replay(ABC):
-    """How one recurrent layer is recorded and replayed."""
+    """How the recurrent module ``layer[name]`` is recorded and replayed."""
 
-    watched: ClassVar[tuple[str, ...]]  # the submodules whose calls hold everything the recurrence reads
+    watched: ClassVar[tuple[str, ...]] = ()  # the submodules whose calls hold everything the recurrence reads
 
-    def __init__(self, mixer: nn.Module):
-        self.mixer = mixer
+    def __init__(self, layer: nn.Module, name: str):
+        self.layer, self.name = layer, name
+        self.mixer: nn.Module = layer[name]
+
+    def recorded(self) -> AbstractContextManager[Any]:
+        """For the duration of one pass: what of it is kept, complete once the pass is built."""
+        return recorded_calls(self.mixer, self.watched)
 
     @abstractmethod
-    def state_after(self, kept: int, calls: dict[str, Call], before: State) -> Sequence[mx.array]:
+    def state_after(self, kept: int, record: Any, before: State) -> Sequence[mx.array]:
         """The layer's cached arrays after the first ``kept`` >= 1 rows of the recorded pass, which began at ``before``."""
 
 
 @dataclass(slots=True)
 class _Recording:
     replay: Replay
-    calls: dict[str, Call]
+    record: Any
     before: State
     rows: int  # of this pass in the cache
 
     def take_back(self, entry: ArraysCache, rejected: int) -> None:
         self.rows -= rejected
-        after = self.replay.state_after(self.rows, self.calls, self.before) if self.rows else self.before
+        after = self.replay.state_after(self.rows, self.record, self.before) if self.rows else self.before
         entry.cache = list(after)
 
 
@@ -69,7 +75,7 @@ class RecurrentTarget(AttentionTarget):
     def __init__(self, model: nn.Module, family: str, shape: TargetShape):
         super().__init__(causal_model(model), family, shape)
         self._body = self.find_body()
-        self._replays = [self.replays[type(mixer)](mixer) for mixer in self.mixers(self.model)]
+        self._replays = [self.replays[type(layer[name])](layer, name) for layer, name in self.mixers(self.model)]
         self._recordings: WeakKeyDictionary[ArraysCache, _Recording] = WeakKeyDictionary()
         self.capabilities = TargetCapabilities(True, True)
         self.capabilities = self._probe()
@@ -83,10 +89,9 @@ class RecurrentTarget(AttentionTarget):
         return known and 0 < recurrent == len(cls.mixers(model))
 
     @classmethod
-    def mixers(cls, model: nn.Module) -> list[nn.Module]:
-        """The model's recurrent modules that this adapter knows, in the order of their caches."""
-        children = (child for layer in model.layers for child in layer.children().values())
-        return [child for child in children if type(child) in cls.replays]
+    def mixers(cls, model: nn.Module) -> list[tuple[nn.Module, str]]:
+        """The places (layer, name) of the recurrent modules that this adapter knows, in the order of their caches."""
+        return [(layer, name) for layer in model.layers for name, child in layer.children().items() if type(child) in cls.replays]
 
     def find_body(self) -> nn.Module:
         """The module that holds the decoder layers."""
@@ -101,12 +106,12 @@ class RecurrentTarget(AttentionTarget):
             return super().forward(ids, cache, taps)
         before = [tuple(entry.cache) for entry in entries]
         with ExitStack() as watches:
-            calls: list[dict[str, Call]] = [{} for _ in entries]
+            records: list[Any] = [None] * len(entries)
             if rows > 1:  # of a single row nothing can stay
-                calls = [watches.enter_context(recorded_calls(replay.mixer, replay.watched)) for replay in self._replays]
+                records = [watches.enter_context(replay.recorded()) for replay in self._replays]
             output = super().forward(ids, cache, taps)
-        for entry, replay, heard, start in zip(entries, self._replays, calls, before, strict=True):
-            self._recordings[entry] = _Recording(replay, heard, start, rows)
+        for entry, replay, record, start in zip(entries, self._replays, records, before, strict=True):
+            self._recordings[entry] = _Recording(replay, record, start, rows)
         return output
 
     def rollback(self, cache: Cache, rejected: int) -> None:
@@ -131,7 +136,7 @@ class RecurrentTarget(AttentionTarget):
             self.forward(mx.array(PROBE), cache)
         for entry in recurrent_entries(cache):
             recording = self._recordings[entry]
-            replayed = recording.replay.state_after(len(PROBE), recording.calls, recording.before)
+            replayed = recording.replay.state_after(len(PROBE), recording.record, recording.before)
             if not all(mx.array_equal(ours, theirs).item() for ours, theirs in zip(replayed, entry.cache, strict=True)):
                 return TargetCapabilities(False, False, f"its {type(recording.replay.mixer).__name__} runs in an unknown way")
         if not isinstance(streams.get(last), mx.array):
@@ -190,3 +195,26 @@ def recorded_calls(module: nn.Module, names: tuple[str, ...]) -> Iterator[dict[s
     finally:
         for name, original in originals.items():
             module[name] = original
+
+
+@contextmanager
+def stood_in(layer: nn.Module, name: str, call: Callable[..., mx.array]) -> Iterator[None]:
+    """For the duration of one forward, ``call`` runs in place of the submodule ``layer[name]`` of this instance."""
+    original = layer[name]
+    layer[name] = call
+    try:
+        yield
+    finally:
+        layer[name] = original
+
+
+def rebound(module: nn.Module, name: str, value: Any) -> Callable[..., mx.array]:
+    """The module's own forward, bound to it, that finds ``value`` where its source says ``name``.
+
+    mlx-lm's function and its file stay as they are. Raises ``RuntimeError`` where the forward does not use that name.
+    """
+    forward = type(module).__call__
+    if name not in forward.__code__.co_names:
+        raise RuntimeError(f"{type(module).__name__} no longer calls {name}.")
+    names = {**forward.__globals__, name: value}
+    return FunctionType(forward.__code__, names, name, forward.__defaults__, forward.__closure__).__get__(module)

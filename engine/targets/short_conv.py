@@ -17,8 +17,8 @@ class ShortConvReplay(Replay):
 
     watched = ("conv",)
 
-    def state_after(self, kept: int, calls: dict[str, Call], before: State) -> Sequence[mx.array]:
-        return (window_after(kept, calls["conv"].given, self.mixer.L_cache),)
+    def state_after(self, kept: int, record: dict[str, Call], before: State) -> Sequence[mx.array]:
+        return (window_after(kept, record["conv"].given, self.mixer.L_cache),)
 
 
 class ShortConvTarget(RecurrentTarget):

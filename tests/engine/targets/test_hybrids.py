@@ -15,13 +15,12 @@ from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Step
 from engine.prefill.chunked import Prefilled, prefill
-from engine.targets import gated_delta, mamba2, recurrent, short_conv
+from engine.targets import gated_delta, mamba2, short_conv
 from engine.targets.protocol import Cache
 from engine.targets.recurrent import (
     MAX_RECORDED,
     RecurrentTarget,
     flat_entries,
-    recorded_calls,
     recurrent_entries,
     window_after,
 )
@@ -184,19 +183,19 @@ def test_what_was_not_recorded_is_refused_and_the_cache_left_alone(target: Recur
 
 
 def test_watching_ends_with_the_pass_even_when_it_fails(target: RecurrentTarget) -> None:
-    mixer, names = target._replays[0].mixer, target._replays[0].watched
-    before = {name: mixer[name] for name in names}
-    with pytest.raises(RuntimeError, match="boom"), recorded_calls(mixer, names):
-        assert all(mixer[name] is not before[name] for name in names)
+    replay = target._replays[0]
+    before = [dict(replay.layer), dict(replay.mixer)]
+    with pytest.raises(RuntimeError, match="boom"), replay.recorded():
+        assert [dict(replay.layer), dict(replay.mixer)] != before
         raise RuntimeError("boom")
-    assert all(mixer[name] is before[name] for name in names)
+    assert [dict(replay.layer), dict(replay.mixer)] == before
 
 
 def test_plain_steps_and_wide_prefill_are_not_watched(target: RecurrentTarget, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden(*_: object) -> None:
         raise AssertionError("watched")
 
-    monkeypatch.setattr(recurrent, "recorded_calls", forbidden)
+    monkeypatch.setattr(type(target._replays[0]), "recorded", forbidden)
     cache = after(target, prompt_of(MAX_RECORDED + 1), [5])
     with pytest.raises(AssertionError, match="watched"):
         target.forward(mx.array(BLOCK), cache)

@@ -26,8 +26,6 @@ from engine.targets.protocol import Target
 from engine.text.chat import encode_chat
 from engine.text.detokenize import make_detokenizer
 
-PREFILL_CHUNK = {"cpu": 64, "gpu": 512}  # tokens; about 0.15 s of the starter target on 2 cores
-
 
 class Engine:
     """One pair on one thread. Every method must be called from the thread that made it: MLX streams are thread-local."""
@@ -40,13 +38,20 @@ class Engine:
         stop_ids: frozenset[int],
         info: PairInfo,
         controller: Controller | None = None,
+        *,
+        chunk: int,
     ):
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
         self._controller = controller
         self._owner = threading.get_ident()
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
-        self._chunk = PREFILL_CHUNK["cpu" if mx.default_device() == mx.cpu else "gpu"]
+        self._chunk = chunk
+
+    @property
+    def prefill_chunk(self) -> int:
+        """Tokens of one prefill pass: prompts are cut at its multiples, in every mode. A power of two."""
+        return self._chunk
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         """Prompt token ids of a chat, as ``generate`` would run them."""

@@ -30,6 +30,7 @@ from engine.models.checkpoint import weight_files
 from engine.models.paths import cache_folder
 from engine.models.starter import ensure_starter
 from engine.options import LoadOptions
+from engine.prefill.chunk_size import kept_chunk, measure_chunk
 from engine.targets.loading import load_target
 from engine.text.chat import stop_token_ids
 
@@ -71,6 +72,8 @@ def load(
         identity = cost_identity(resolved, drafter.block_length, options)
         costs = cached_costs(cache_folder() / "costs", identity, lambda: measure_costs(target, drafter))
         controller = Controller(costs, drafter.block_length)
+    report("Measuring this machine", 0.95)
+    chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
     report("Ready", 1.0)
     return Engine(
         target=target,
@@ -79,6 +82,7 @@ def load(
         stop_ids=stop_token_ids(resolved.target, tokenizer),
         info=_info(resolved, target, drafters, reason),
         controller=controller,
+        chunk=chunk,
     )
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import bisect
-import hashlib
-import json
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -14,9 +11,9 @@ from pathlib import Path
 import mlx.core as mx
 
 from engine.drafters.protocol import Drafter
+from engine.measured import measured_once
 from engine.targets.protocol import Target
 
-log = logging.getLogger(__name__)
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
 CONTEXT_ROWS = 128  # a usual prompt; longer ones are corrected by what the loop observes
 REPEATS = 4
@@ -115,22 +112,10 @@ def _timed(array: mx.array | None, clock: Callable[[], float]) -> float:
 
 def cached_costs(folder: Path, identity: Sequence[str], measure: Callable[[], CostCurve]) -> CostCurve:
     """The curve kept in ``folder`` for ``identity`` (machine, versions, pair), measured and kept when there is none."""
-    name = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24]
-    file = folder / f"costs-{name}.json"
-    try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        if record.pop("format") == FORMAT:
-            return CostCurve(**{key: tuple(values) for key, values in record.items()})
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        log.warning("the measured costs in %s cannot be read and are measured again: %r", file, error)
-    curve = measure()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(json.dumps({"format": FORMAT, **asdict(curve)}), encoding="utf-8")
-        part.replace(file)
-    except OSError as error:
-        log.warning("the measured costs cannot be kept in %s: %s", folder, error)
-    return curve
+    return measured_once(
+        folder,
+        "costs",
+        [str(FORMAT), *identity],
+        lambda record: CostCurve(**{key: tuple(values) for key, values in record.items()}),
+        lambda: asdict(measure()),
+    )

@@ -1,0 +1,40 @@
+"""Figures measured once for a machine, its versions and a pair, and kept on disk from then on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def measured_once(
+    folder: Path, kind: str, identity: Sequence[str], parse: Callable[[dict[str, Any]], T], measure: Callable[[], dict[str, Any]]
+) -> T:
+    """What ``parse`` makes of the record of ``kind`` kept in ``folder`` for ``identity``; where there is none it is measured and kept.
+
+    A file that cannot be read, or that ``parse`` refuses (``KeyError``, ``TypeError``, ``ValueError``), is measured again; a
+    folder that cannot be written costs only the keeping.
+    """
+    name = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24]
+    file = folder / f"{kind}-{name}.json"
+    try:
+        return parse(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning("the measured %s in %s cannot be read and is measured again: %r", kind, file, error)
+    record = measure()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(".part")
+        part.write_text(json.dumps(record), encoding="utf-8")
+        part.replace(file)
+    except OSError as error:
+        log.warning("the measured %s cannot be kept in %s: %s", kind, folder, error)
+    return parse(record)

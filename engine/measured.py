@@ -16,7 +16,7 @@ T = TypeVar("T")
 def measured_once(
     folder: Path, kind: str, identity: Sequence[str], parse: Callable[[dict[str, Any]], T], measure: Callable[[], dict[str, Any]]
 ) -> T:
-    """What ``parse`` makes of the record of ``kind`` kept in ``folder`` for ``identity``; where there is none it is measured and kept.
+    """What ``parse`` makes of the record of ``kind`` in ``folder`` for ``identity``; where there is none it is measured and kept.
 
     A file that cannot be read, or that ``parse`` refuses (``KeyError``, ``TypeError``, ``ValueError``), is measured again; a
     folder that cannot be written costs only the keeping.

@@ -31,6 +31,7 @@ from engine.events import (
     Started,
     Statistics,
     TextDelta,
+    TokenLogprob,
     Trimmed,
 )
 from engine.info import PairInfo
@@ -74,6 +75,7 @@ __all__ = [
     "Started",
     "Statistics",
     "TextDelta",
+    "TokenLogprob",
     "Trimmed",
     "Verdict",
     "compare_tokens",

@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.decoding.costs import CostCurve, PassCosts
 from engine.decoding.steps import Step
-from engine.events import ContextFull, Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta, Trimmed
+from engine.events import ContextFull, Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta, TokenLogprob, Trimmed
 from engine.text.detokenize import make_detokenizer
 from engine.text.stop import StopStrings
 
@@ -30,6 +30,7 @@ class Answer:
         self._detokenizer, self._stops = make_detokenizer(tokenizer, stop_ids), StopStrings(stops)
         self._text: list[str] = []
         self._tokens: list[int] = []
+        self._logprobs: list[TokenLogprob] = []
         self._first_at = self._last_at = 0.0
         self._cycles = self._proposed = self._accepted = self._parked = 0
         self._plain_s = 0.0
@@ -76,7 +77,10 @@ class Answer:
             else:
                 self._costs.add(step.proposed + 1, step.draft_s, step.verify_s)
             yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at)
-        yield TextDelta(text, kept, self._last_at)
+        if kept:
+            logprobs = step.logprobs[: len(kept)]
+            self._logprobs += logprobs
+            yield TextDelta(text, kept, self._last_at, logprobs)
 
     def reason(self, cancelled: bool, max_tokens: int) -> FinishReason:
         """Why the answer is over."""
@@ -95,7 +99,8 @@ class Answer:
     def finish(self, reason: FinishReason, mode: Mode) -> Finished:
         """The last event; call after ``flush``."""
         decode_s = self._last_at - self._first_at
-        return Finished(reason, "".join(self._text), tuple(self._tokens), self._statistics(mode, decode_s))
+        statistics = self._statistics(mode, decode_s)
+        return Finished(reason, "".join(self._text), tuple(self._tokens), statistics, tuple(self._logprobs))
 
     def _add(self, tokens: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
         kept, parts = [], []

@@ -69,9 +69,11 @@ class Engine:
         """Answers ``request`` as a stream of events that ends with ``Finished``.
 
         ``cancel`` is looked at after every prefill chunk and every cycle; what was produced by then is in ``Finished``.
-        Raises ``RequestError`` (``ContextOverflow`` among them) before the first event.
+        Raises ``RequestError`` (``ContextOverflow`` among them) before the first event, and ``ModelError`` in place of
+        ``Finished`` when the target's logits stop being numbers: what the events said until then stands, no token is made up.
         """
         self._check_owner()
+        request.check_vocabulary(self._target.shape.vocab_size)
         start = time.perf_counter()
         if request.sparse is not None:
             raise RequestError("This version cannot read a prompt in part: leave sparse prefill off.")
@@ -132,7 +134,8 @@ class Engine:
         if ready is None:
             yield answer.finish("cancelled", drafter.mode if drafter else "baseline")
             return
-        sampler = Sampler(request.temperature, request.seed)
+        sampler = Sampler.of(request, prompt)
+        anchor = sampler.pick(ready.logits, len(prompt))
         state = Decoding(
             target=self._target,
             cache=cache,
@@ -141,7 +144,8 @@ class Engine:
             max_tokens=min(request.max_tokens, room),
             cancel=cancel,
             position=len(prompt),
-            anchor=sampler.pick(ready.logits, len(prompt)).astype(mx.int32),
+            anchor=anchor,
+            anchor_logprobs=sampler.score(ready.logits, anchor),
             committed=list(prompt),
             session=session,
             taps=taps,
@@ -177,6 +181,8 @@ class Engine:
         finally:
             steps.close()
         yield from answer.flush()
+        if not answer.ended_by_string:
+            state.check_numbers()
         ended = answer.reason(state.cancel.is_set(), state.max_tokens)
         if tight and ended == "length":
             yield answer.context_full(self.info.context_length)

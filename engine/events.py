@@ -71,12 +71,29 @@ class Cycle:
 
 
 @dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """Natural log probability of an emitted token, and ``top``: (token id, log probability) of the most likely tokens there.
+
+    Both by the target's own distribution, before bias, penalties and temperature. The emitted token is in ``top`` only if it is
+    among the most likely.
+    """
+
+    token_id: int
+    logprob: float
+    top: tuple[tuple[int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
-    """Text to append. ``token_ids`` are the tokens committed since the last delta; either may be empty, never both."""
+    """Text to append. ``token_ids`` are the tokens committed since the last delta; either may be empty, never both.
+
+    ``logprobs`` has one record a token where the request asked for them, and is empty where it did not.
+    """
 
     text: str
     token_ids: tuple[int, ...]
     at_s: float
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +190,16 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a request. ``token_ids`` includes the stop token if the answer ended on one; ``text`` never does."""
+    """The end of a request. ``token_ids`` includes the stop token if the answer ended on one; ``text`` never does.
+
+    ``logprobs`` has one record a token where the request asked for them, and is empty where it did not.
+    """
 
     reason: FinishReason
     text: str
     token_ids: tuple[int, ...]
     statistics: Statistics
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 Notice = Fallback | Trimmed | Approximate | ContextFull  # each has a ``reason`` in words for the user

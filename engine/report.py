@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.events import Finished
+from engine.events import Finished, TokenLogprob
 
 
 def answer_record(finished: Finished, with_text: bool = True) -> dict[str, Any]:
-    """One answer. Times in seconds, rates in tokens per second; rates that never came to be are None."""
+    """One answer. Times in seconds, rates in tokens per second; rates that never came to be are None.
+
+    ``logprobs`` is there only where the request asked for them.
+    """
     numbers = finished.statistics
-    record = {
+    record: dict[str, Any] = {
         "token_ids": list(finished.token_ids),
         "mode": numbers.mode,
         "finish_reason": finished.reason,
@@ -35,4 +38,11 @@ def answer_record(finished: Finished, with_text: bool = True) -> dict[str, Any]:
         "dropped_tokens": numbers.dropped_tokens,
         "context_full": numbers.context_full,
     }
+    if finished.logprobs:
+        record["logprobs"] = [_logprob_record(entry) for entry in finished.logprobs]
     return {"text": finished.text, **record} if with_text else record
+
+
+def _logprob_record(entry: TokenLogprob) -> dict[str, Any]:
+    top = [{"token_id": token, "logprob": value} for token, value in entry.top]
+    return {"token_id": entry.token_id, "logprob": entry.logprob, "top": top}

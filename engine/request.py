@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,6 +16,17 @@ Scorer = Literal["stride", "lexical", "draft"]
 MODES: tuple[Mode, ...] = ("auto", "dflash", "baseline", "lookup")
 OVERFLOWS: tuple[Overflow, ...] = ("refuse", "drop_oldest")
 SCORERS: tuple[Scorer, ...] = ("stride", "lexical", "draft")
+MAX_LOGPROBS = 20
+# name: lowest, whether the lowest itself is allowed, highest; the ranges of the OpenAI API and vLLM
+SAMPLING_RANGES: dict[str, tuple[float, bool, float]] = {
+    "temperature": (0.0, True, 5.0),
+    "top_p": (0.0, False, 1.0),
+    "min_p": (0.0, True, 1.0),
+    "repetition_penalty": (0.0, False, 10.0),
+    "presence_penalty": (-2.0, True, 2.0),
+    "frequency_penalty": (-2.0, True, 2.0),
+}
+MAX_BIAS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,15 @@ class GenerationRequest:
     what earlier requests left in the prefix cache nor leaves anything there. ``overflow`` says what happens to a chat that does not
     fit the context: "refuse" raises ``ContextOverflow``; "drop_oldest" leaves out the oldest turns and keeps system messages and
     the last user turn. ``sparse`` None reads the whole prompt. Raises ``RequestError`` for values out of range.
+
+    A token is chosen in every mode in this order: ``logit_bias`` is added to the logits of its token ids;
+    ``repetition_penalty`` divides the positive and multiplies the other logits of tokens in prompt or answer;
+    ``frequency_penalty`` times its count in the answer, and ``presence_penalty`` once if it is there, are taken off a token's
+    logit; the logits are divided by ``temperature``; ``top_k`` keeps the k most likely tokens (0: all), ``top_p`` of those the
+    fewest that together reach this share, ``min_p`` of those the tokens at least this fraction as likely as the most likely;
+    one of the rest is drawn. Greedy takes the highest logit after bias and penalties. ``logprobs`` asks for each token's log
+    probability and for that many (0 to 20) of the most likely tokens at its place, all by the model's own distribution: before
+    bias, penalties and temperature.
     """
 
     messages: tuple[Message, ...]
@@ -66,6 +88,14 @@ class GenerationRequest:
     use_cache: bool = True
     overflow: Overflow = "refuse"
     sparse: SparsePrefill | None = None
+    top_p: float = 1.0
+    top_k: int = 0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = ()  # kept as pairs, so that a request can be hashed
+    logprobs: int | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -76,10 +106,34 @@ class GenerationRequest:
             raise RequestError(f"Overflow policy {self.overflow!r} is unknown: use one of {', '.join(OVERFLOWS)}.")
         if self.max_tokens < 1:
             raise RequestError(f"max_tokens is {self.max_tokens}: ask for at least 1.")
-        if not 0.0 <= self.temperature <= 5.0:
-            raise RequestError(f"temperature is {self.temperature}: choose a value from 0 to 5.")
         if self.block_length is not None and not 2 <= self.block_length <= 64:
             raise RequestError(f"block_length is {self.block_length}: choose a value from 2 to 64.")
+        object.__setattr__(self, "logit_bias", tuple(sorted(dict(self.logit_bias).items())))
+        self._check_sampling()
+
+    def _check_sampling(self) -> None:
+        for name, (lowest, with_lowest, highest) in SAMPLING_RANGES.items():
+            value = getattr(self, name)
+            if not lowest <= value <= highest or (value == lowest and not with_lowest):
+                border = "from" if with_lowest else "above"
+                raise RequestError(f"{name} is {value}: choose a value {border} {lowest:g} to {highest:g}.")
+        if self.top_k < 0:
+            raise RequestError(f"top_k is {self.top_k}: choose how many tokens to keep, or 0 for all.")
+        if self.logprobs is not None and not 0 <= self.logprobs <= MAX_LOGPROBS:
+            raise RequestError(f"logprobs is {self.logprobs}: choose a number from 0 to {MAX_LOGPROBS}.")
+        for token, bias in dict(self.logit_bias).items():
+            if token < 0 or not math.isfinite(bias) or abs(bias) > MAX_BIAS:
+                raise RequestError(
+                    f"logit_bias {token}={bias} cannot be used: give a token id and a value from {-MAX_BIAS:g} to {MAX_BIAS:g}."
+                )
+
+    def check_vocabulary(self, size: int) -> None:
+        """Raises ``RequestError`` where ``logit_bias`` names a token that a vocabulary of ``size`` does not have."""
+        for token, _ in dict(self.logit_bias).items():
+            if token >= size:
+                raise RequestError(
+                    f"logit_bias names token {token} and the model's last one is {size - 1}: give an id of this model."
+                )
 
     @classmethod
     def of(cls, prompt: str, **settings) -> GenerationRequest:

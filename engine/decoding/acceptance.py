@@ -1,4 +1,16 @@
-"""The acceptance rule: a proposal stands while it equals the target's own choice at its position."""
+"""The acceptance rule: a proposal stands while it equals the target's own choice at its position.
+
+Greedy, the choice is the argmax. Sampled, it is the target's own draw x = argmax(log p + g), g Gumbel noise that belongs to the
+position (Gumbel-max: x ~ p). This is the rule of Leviathan et al. (2023, "Fast Inference from Transformers via Speculative
+Decoding") and Chen et al. (2023, "Accelerating Large Language Model Decoding with Speculative Sampling") for a draft that
+proposes one token d, which is a one-point distribution q(d) = 1:
+
+* they accept d with chance min(1, p(d) / q(d)) = p(d); x = d has just that chance;
+* after a rejection they draw from norm(max(p - q, 0)), that is from p without d, renormalised; x given x != d is just that.
+
+What is emitted is x either way, so its distribution is p whatever was proposed, and the same noise in another mode gives the same
+text: no proposal, right or wrong, can change a token.
+"""
 
 from __future__ import annotations
 

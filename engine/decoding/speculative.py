@@ -15,6 +15,7 @@ import mlx.core as mx
 
 from engine.decoding.acceptance import accepted_prefix
 from engine.decoding.controller import Choice
+from engine.decoding.logprobs import read_logprobs
 from engine.decoding.steps import Decoding, Step, read_ids
 
 TIMED_EVERY = 8  # one cycle in so many is timed part by part; that costs it the overlap with the consumer
@@ -22,13 +23,16 @@ TIMED_EVERY = 8  # one cycle in so many is timed part by part; that costs it the
 
 @dataclass(slots=True)
 class _Flight:
-    """A launched pass. ``result``: of a cycle [k+2], the target's k+1 choices, then how many of the k proposals it accepted;
-    of a plain step [1], the target's choice. ``taps`` are the pass's rows. ``start`` is when its launch began."""
+    """A launched pass over ``block`` [k+1], the anchor and k proposals. ``result``: of a cycle [k+2], the target's k+1 choices,
+    then how many of the proposals it accepted; of a plain step [1], its choice. ``taps`` and ``logprobs`` (where asked for) are
+    the pass's rows. ``start`` is when its launch began."""
 
     choice: Choice
     proposed: int
     taps: mx.array | None
+    block: mx.array
     result: mx.array
+    logprobs: mx.array | None
     start: float
     draft_s: float | None = None
     verify_s: float | None = None
@@ -40,7 +44,9 @@ def decode_speculative(state: Decoding) -> Generator[Step]:
     tokens, run.ended = state.cut(read_ids(state.anchor), 0)
     state.committed += tokens
     run.produced = len(tokens)
-    step = Step(tuple(tokens), 0, 0)
+    if not tokens:
+        return
+    step = Step(tuple(tokens), 0, 0, logprobs=read_logprobs(state.anchor_logprobs, tokens))
     while True:
         flight, choice = None, None if run.ended else state.policy.choose()
         timed = choice is not None and not choice.parked and run.next_cycle_is_timed()
@@ -82,15 +88,17 @@ class _Run:
             draft_s = _timed(proposals)
         else:
             mx.async_eval(proposals)
-        output = state.target.forward(mx.concatenate([state.anchor, proposals]), state.cache, state.taps)
-        choices = state.sampler.pick(output.logits, state.position + 1)
+        block = mx.concatenate([state.anchor, proposals])
+        output = state.target.forward(block, state.cache, state.taps)
+        choices = state.sampler.pick(output.logits, state.position + 1, block)
+        logprobs = state.sampler.score(output.logits, choices)
         accepted = accepted_prefix(proposals, choices)
-        result = mx.concatenate([choices.astype(mx.int32), accepted.astype(mx.int32)[None]])
-        flight = _Flight(choice, proposals.shape[0], output.taps, result, start, draft_s)
+        result = mx.concatenate([choices, accepted.astype(mx.int32)[None]])
+        flight = _Flight(choice, proposals.shape[0], output.taps, block, result, logprobs, start, draft_s)
         if timed:
             flight.verify_s = _timed(result)
         else:
-            mx.async_eval(result)
+            mx.async_eval(result, *([] if logprobs is None else [logprobs]))
         return flight
 
     def land(self, flight: _Flight) -> Step:
@@ -101,13 +109,15 @@ class _Run:
         if flight.draft_s is not None and flight.verify_s is not None:
             seconds = flight.draft_s + flight.verify_s
         state.target.rollback(state.cache, flight.proposed - accepted)
+        state.sampler.advance(flight.block[: accepted + 1])
         self.rows = None if flight.taps is None else flight.taps[: accepted + 1]
         tokens = self._commit(choices[: accepted + 1])
         state.position += accepted + 1
         state.anchor = mx.array(tokens[-1:], dtype=state.anchor.dtype)
         self.cycles += 1
         state.policy.observe(flight.choice.length, flight.proposed, accepted, seconds)
-        return Step(tuple(tokens), flight.proposed, min(accepted, len(tokens)), flight.draft_s, flight.verify_s)
+        logprobs = read_logprobs(flight.logprobs, tokens)
+        return Step(tuple(tokens), flight.proposed, min(accepted, len(tokens)), flight.draft_s, flight.verify_s, logprobs=logprobs)
 
     def parked_stretch(self, flight: _Flight) -> Generator[Step, None, Step]:
         """Plain steps, each launched before the one ahead of it is waited for; returns the last one instead of yielding it."""
@@ -122,7 +132,8 @@ class _Run:
             self._keep_rows(flight.taps)
             state.position += 1
             state.anchor = flight.result
-            step = Step(tuple(tokens), 0, 0, None, now - earlier, parked=True)
+            logprobs = read_logprobs(flight.logprobs, tokens)
+            step = Step(tuple(tokens), 0, 0, None, now - earlier, parked=True, logprobs=logprobs)
             if self.ended or following is None or state.cancel.is_set():
                 # The first step shared the device with nothing; a stretch of one is all launch and tells too little.
                 state.policy.observe_plain(taken, now - start if taken > 1 else math.nan)
@@ -131,10 +142,12 @@ class _Run:
             flight, earlier = following, now
 
     def _launch_plain(self, choice: Choice, anchor: mx.array, position: int, start: float) -> _Flight:
-        output = self.state.target.forward(anchor, self.state.cache, self.state.taps)
-        chosen = self.state.sampler.pick(output.logits, position + 1).astype(anchor.dtype)
-        mx.async_eval(chosen, *([] if output.taps is None else [output.taps]))
-        return _Flight(choice, 0, output.taps, chosen, start)
+        sampler, output = self.state.sampler, self.state.target.forward(anchor, self.state.cache, self.state.taps)
+        chosen = sampler.pick(output.logits, position + 1, anchor).astype(anchor.dtype)
+        sampler.advance(anchor)
+        logprobs = sampler.score(output.logits, chosen)
+        mx.async_eval(*(array for array in (chosen, output.taps, logprobs) if array is not None))
+        return _Flight(choice, 0, output.taps, anchor, chosen, logprobs, start)
 
     def _keep_rows(self, taps: mx.array | None) -> None:
         if taps is not None:

@@ -9,8 +9,10 @@ from typing import Protocol, cast
 import mlx.core as mx
 
 from engine.decoding.controller import Choice, FixedLength
-from engine.decoding.sampling import Sampler
+from engine.decoding.sampling import NOT_A_NUMBER, Sampler
 from engine.drafters.protocol import DraftSession
+from engine.errors import ModelError
+from engine.events import TokenLogprob
 from engine.targets.protocol import Cache, Target
 
 
@@ -24,7 +26,7 @@ class Step:
     """One cycle's outcome. ``tokens`` entered the answer; ``accepted`` of ``proposed`` came from the drafter.
 
     ``draft_s`` and ``verify_s`` are None except in a cycle that was timed part by part. ``parked``: a plain step taken because
-    speculation would have been slower; its ``verify_s`` is always known.
+    speculation would have been slower; its ``verify_s`` is always known. ``logprobs``: one a token where asked for, else empty.
     """
 
     tokens: tuple[int, ...]
@@ -33,6 +35,7 @@ class Step:
     draft_s: float | None = None
     verify_s: float | None = None
     parked: bool = False
+    logprobs: tuple[TokenLogprob, ...] = ()
 
 
 class Policy(Protocol):
@@ -58,7 +61,10 @@ class Policy(Protocol):
 
 @dataclass(slots=True)
 class Decoding:
-    """Everything a loop works on. ``position`` is that of the anchor, the answer's first token, not yet run."""
+    """Everything a loop works on. ``position`` is that of the anchor, the answer's first token, not yet run.
+
+    ``broken``: the target's logits were not numbers where the next token was to be chosen, so the loop ended before it.
+    """
 
     target: Target
     cache: Cache
@@ -69,15 +75,28 @@ class Decoding:
     position: int
     anchor: mx.array  # [1]
     committed: list[int]
+    anchor_logprobs: mx.array | None = None  # packed, where asked for
     session: DraftSession | None = None
     taps: tuple[int, ...] = ()
     tap_rows: mx.array | None = None  # [1, n*H], the row before the anchor
     policy: Policy = field(default_factory=lambda: FixedLength(1))
+    broken: bool = False
 
     def cut(self, tokens: list[int], produced: int) -> tuple[list[int], bool]:
-        """``tokens`` up to and with the first stop token and within the limit; True when that ends the answer."""
+        """``tokens`` within the limit, up to and with the first stop token or without what is no token; True: the answer ends."""
         tokens = tokens[: self.max_tokens - produced]
         for index, token in enumerate(tokens):
+            if token == NOT_A_NUMBER:
+                self.broken = True
+                return tokens[:index], True
             if token in self.stop_ids:
                 return tokens[: index + 1], True
         return tokens, produced + len(tokens) >= self.max_tokens
+
+    def check_numbers(self) -> None:
+        """Raises ``ModelError`` where the loop ended because it was ``broken``."""
+        if self.broken:
+            raise ModelError(
+                "The model's output is not a number, so the answer ends here: try again, and if it happens again "
+                "download the model anew or choose another; its files are damaged or quantised too coarsely."
+            )

@@ -2,7 +2,7 @@
 # Choose another Python with `make PYTHON=python3.13 run`. Only relative paths here, so that spaces in the folder's name work.
 
 .NOTPARALLEL:
-.PHONY: run test test-all lint clean libraries test-libraries starter
+.PHONY: run test test-all lint bundle-check clean libraries test-libraries starter
 
 python = .venv/bin/python
 pip = $(python) -m pip --disable-pip-version-check install --quiet
@@ -29,6 +29,10 @@ lint: .venv/.dev
 	@$(python) -m mypy
 	@$(python) -c "from importlinter.cli import lint_imports_command as run; run()"
 
+# Slipstream.app, as far as it can be built and checked without a Mac: downloads about 220 MB once, into build/bundle.
+bundle-check: test-libraries .venv/.bundle starter
+	@PYTHONPATH=packaging:. $(python) -m bundle.check
+
 libraries:
 	@sh packaging/system_libraries.sh
 
@@ -52,6 +56,11 @@ starter: .venv/.installed
 	@echo "Installing Slipstream and its test tools into .venv"
 	@$(pip) -e ".[dev]"
 	@touch .venv/.installed .venv/.dev
+
+.venv/.bundle: pyproject.toml .venv/.created
+	@echo "Installing the tools that build the bundle into .venv"
+	@$(pip) -e ".[dev,bundle]"
+	@touch .venv/.installed .venv/.dev .venv/.bundle
 
 clean:
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Builds and checks Slipstream.app: settings, lock, assembly, linter, icons, update feed. Run as ``python -m bundle.NAME``."""

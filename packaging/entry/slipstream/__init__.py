@@ -1,0 +1,1 @@
+"""The package that the app's launcher starts by name."""

@@ -1,0 +1,18 @@
+"""What ``briefcase dev --test`` runs: the tests of the packaging and of the app's core, and the line Briefcase looks for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SUITES = ("tests/app/core", "tests/packaging/test_bundle_config.py")
+
+if __name__ == "__main__":
+    os.chdir(ROOT)
+    code = pytest.main([*SUITES, "-p", "no:cacheprovider"])
+    print(f">>>>>>>>>> EXIT {int(code)} <<<<<<<<<<", flush=True)
+    sys.exit(code)

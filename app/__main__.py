@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from app import launch
 from app.display import has_display
 from engine import __version__
 
@@ -29,10 +30,18 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command, the window, or, where there is no display, the terminal demo. Returns the exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = launch.own_arguments(sys.argv[1:] if argv is None else argv)
+    if launch.is_interpreter_call(arguments):
+        print(launch.NO_INTERPRETER, file=sys.stderr)
+        return 2
     if arguments and arguments[0] in (*VERBS, "--debug"):
         from engine.cli import main as run_command
 
+        launch.prepare()
+        if "selftest" in arguments:
+            from app.selftest import after, before
+
+            return run_command(arguments, (before(), after()))
         return run_command(arguments)
     if arguments and not arguments[0].startswith("-"):
         print(f"slipstream: there is no command {arguments[0]!r}: use {', '.join(VERBS)}, or none for the window.", file=sys.stderr)

@@ -18,6 +18,7 @@ from typing import Protocol
 from PySide6.QtCore import QObject, Signal, Slot
 
 import engine
+from app import launch
 from engine import Event, GenerationRequest, LoadProgress, Message, PairInfo, SlipstreamError
 
 
@@ -39,6 +40,7 @@ Loader = Callable[[str, Callable[[LoadProgress], None], threading.Event], Engine
 
 def load_engine(pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
     """The loader the app uses."""
+    launch.prepare()  # here and not at the start of the program, which would wait for the import
     return engine.load(pair, progress, cancel)
 
 

@@ -33,9 +33,13 @@ DEMO_TOKENS = 96
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT})
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one verb and returns the exit code. Errors are one line on stderr; ``--debug`` shows where they came from."""
+def main(argv: Sequence[str] | None = None, checks: tuple[Sequence[Any], Sequence[Any]] = ((), ())) -> int:
+    """Runs one verb and returns the exit code. Errors are one line on stderr; ``--debug`` shows where they came from.
+
+    ``checks`` are what else the self-test does, before and after the engine's own.
+    """
     arguments = _parser().parse_args(argv)
+    arguments.checks = checks
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character must not end the answer
@@ -124,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
 
     selftest = verbs.add_parser("selftest", parents=[common], help="check this installation on the starter pair")
     selftest.add_argument("--json", type=Path, metavar="OUT")
+    selftest.add_argument("--device", choices=("cpu", "gpu"), help="where to compute; default: what MLX chooses")
     selftest.set_defaults(run=_selftest)
 
     models = verbs.add_parser("models", help="the models on this machine")
@@ -193,7 +198,8 @@ def _selftest(arguments: argparse.Namespace) -> int:
 
     if arguments.json:
         _check_writable(arguments.json)
-    report = run_selftest()
+    before, after = arguments.checks
+    report = run_selftest(before, after, arguments.device)
     for check in report["checks"]:
         print(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']} ({check['seconds']:.1f} s)")
     if arguments.json:

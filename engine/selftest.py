@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from engine import Finished, GenerationRequest, compare_tokens, load
@@ -16,14 +16,21 @@ if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast 
 PROMPT = "Write a Python function that checks whether a string is a palindrome."
 MAX_TOKENS = 48
 
+Check = tuple[str, Callable[[], str]]  # its name, and what returns a detail or raises
 
-def run_selftest() -> dict[str, Any]:
-    """{"ok", "checks": [{"name", "ok", "detail", "seconds"}]}. A failed check does not stop those after it."""
+
+def run_selftest(before: Sequence[Check] = (), after: Sequence[Check] = (), device: str | None = None) -> dict[str, Any]:
+    """{"ok", "checks": [{"name", "ok", "detail", "seconds"}]}. A failed check does not stop those after it.
+
+    ``before`` and ``after`` are done around the engine's own. ``device`` "cpu" or "gpu" overrides MLX's choice.
+    """
     checks: list[dict[str, Any]] = []
     engine: list[Engine] = []
     answers: dict[str, Finished] = {}
 
     def loads() -> str:
+        if device is not None:
+            _use_device(device)
         engine.append(load("starter"))
         return f"{engine[0].info.name} on {engine[0].info.device}"
 
@@ -52,14 +59,24 @@ def run_selftest() -> dict[str, Any]:
         return f"{verdict.compared} tokens compared"
 
     for name, check in (
+        *before,
         ("data folder is writable", _data_folder_writable),
         ("starter pair loads", loads),
         ("plain decoding answers", answer("baseline")),
         ("DFlash answers", answer("dflash")),
         ("both texts are identical", identical),
+        *after,
     ):
         checks.append(_outcome(name, check))
     return {"ok": all(check["ok"] for check in checks), "checks": checks}
+
+
+def _use_device(name: str) -> None:
+    import mlx.core as mx
+
+    mx.set_default_device(mx.cpu if name == "cpu" else mx.gpu)
+    if name == "cpu":
+        mx.disable_compile()  # on the CPU it calls a C++ compiler, which a user's Mac does not have
 
 
 def _outcome(name: str, check: Callable[[], str]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from app.services.trace import follow
 from app.services.wiring import Services
 from app.store import StoreError
 from app.ui.main_window import MainWindow
+from app.ui.opening import open_url
 from app.worker import Loader, load_engine
 from engine import __version__
 
@@ -92,6 +93,7 @@ class Program(QObject):
         self.services.client.load(options.pair or self.services.settings.current.pair)
         self.window.fill_models()
         application.installEventFilter(self)
+        self.services.updates.look_if_due()
 
     def quit(self) -> None:
         """Saves, stops the engine and lets go of everything; calling it again changes nothing."""
@@ -110,10 +112,13 @@ class Program(QObject):
         self.ended.emit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The Dock's click brings a closed window back; the Dock's Quit goes the same way as ours."""
+        """The Dock's click brings a closed window back, its Quit goes the same way as ours; links and files are opened."""
         if watched is self._application:
             if event.type() == QEvent.Type.ApplicationActivate and mac.IS_MAC and not self.window.isVisible():
                 self.window.raise_window()
+            elif event.type() == QEvent.Type.FileOpen:
+                open_url(self.window, event.url())  # type: ignore[attr-defined]
+                return True
             elif event.type() == QEvent.Type.Quit:
                 self.quit()
                 return True

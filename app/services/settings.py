@@ -33,6 +33,7 @@ class Settings:
     mode: ChatMode = "dflash"
     text_size: int = 100
     pair: str = "starter"
+    check_updates: bool = False
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -42,6 +43,7 @@ class Settings:
             mode=self.mode if self.mode in get_args(ChatMode) else "dflash",
             text_size=min(TEXT_SIZES, key=lambda size: abs(size - int(self.text_size))),
             pair=str(self.pair) or "starter",
+            check_updates=self.check_updates is True,  # nothing but a clear yes is one
         )
 
 

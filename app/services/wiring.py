@@ -11,6 +11,7 @@ from app.services.conversation import Conversation
 from app.services.engine_client import EngineClient
 from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
+from app.services.updates import Updates
 from app.store import ChatStore, StoreError
 from app.worker import Loader, load_engine
 
@@ -33,6 +34,7 @@ class Services(QObject):
         self.client = EngineClient(loader, self)
         self.meter = MeterFeed(self.client, self)
         self.conversation = Conversation(self.store, self.client, self.settings, self)
+        self.updates = Updates(self.store, self.settings, self)
         self._closed = False
 
     def shutdown(self, limit_s: float = 5.0) -> bool:
@@ -40,6 +42,7 @@ class Services(QObject):
         if self._closed:
             return True
         self._closed = True
+        self.updates.stop()
         self.conversation.stop()
         stopped = self.client.shutdown(limit_s)
         try:

@@ -33,6 +33,7 @@ from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
+from app.ui.update_notice import UpdateNotice
 from app.ui.window_actions import WindowActions
 from app.worker import Failure
 from engine import Message, PairInfo
@@ -58,6 +59,7 @@ class MainWindow(QMainWindow):
         self.setUnifiedTitleAndToolBarOnMac(True)
         self._build()
         self._connect()
+        self.updates = UpdateNotice(self, services.updates)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)
         self.fill_models()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QCheckBox,
     QComboBox,
     QDialog,
     QDialogButtonBox,
@@ -39,6 +40,9 @@ class SettingsDialog(QDialog):
         self.max_tokens.valueChanged.connect(lambda value: service.update(max_tokens=value))
         self.mode.activated.connect(lambda _index: service.update(mode=self.mode.currentData()))
         self.text_size.activated.connect(lambda _index: service.update(text_size=self.text_size.currentData()))
+        self.updates = QCheckBox("Once a day; nothing is sent but the question")
+        self.updates.setChecked(current.check_updates)
+        self.updates.toggled.connect(lambda on: service.update(check_updates=on))
         form = QFormLayout(self)
         form.setContentsMargins(theme.XL, theme.L, theme.XL, theme.L)
         form.setSpacing(theme.M)
@@ -47,6 +51,7 @@ class SettingsDialog(QDialog):
             ("Longest answer, in tokens", self.max_tokens),
             ("Mode", self.mode),
             ("Text size", self.text_size),
+            ("Look for updates", self.updates),
         ):
             field.setAccessibleName(text)
             form.addRow(text, field)

@@ -14,14 +14,16 @@ from app.core.export import chat_json, chat_markdown, file_name
 from app.services.crashlog import LOG
 from app.services.environment import describe
 from app.services.settings import TEXT_SIZES, ChatMode
+from app.ui.about import AboutDialog
 from app.ui.settings_dialog import SettingsDialog
-from engine import SlipstreamError, __version__
+from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
 log = logging.getLogger(__name__)
+EXPORTS = "Markdown (*.md);;Slipstream chat (*.slipchat);;JSON (*.json)"
 
 
 class WindowActions:
@@ -91,21 +93,19 @@ class WindowActions:
         box.open()
 
     def export_chat(self) -> None:
-        """Saves the open chat as Markdown or JSON."""
+        """Saves the open chat as Markdown, or as a file that Slipstream opens again."""
         chat = self._services.conversation.chat
         if chat is None:
             return
-        name, _filter = QFileDialog.getSaveFileName(
-            self._window, "Export chat", str(Path.home() / file_name(chat, "md")), "Markdown (*.md);;JSON (*.json)"
-        )
+        name, _filter = QFileDialog.getSaveFileName(self._window, "Export chat", str(Path.home() / file_name(chat, "md")), EXPORTS)
         if name:
             self.write_export(Path(name))
 
     def write_export(self, path: Path) -> None:
-        """Writes the open chat to ``path``, as JSON if it ends in .json."""
+        """Writes the open chat to ``path``, as JSON if it ends in .json or .slipchat."""
         talk = self._services.conversation
         assert talk.chat is not None
-        text = (chat_json if path.suffix == ".json" else chat_markdown)(talk.chat, talk.messages)
+        text = (chat_json if path.suffix in (".json", ".slipchat") else chat_markdown)(talk.chat, talk.messages)
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
@@ -241,10 +241,11 @@ class WindowActions:
 
     def show_about(self) -> None:
         """Says what this is."""
-        text = f"Slipstream {__version__}\n\nLocal language models, sped up by drafts that the model checks itself."
-        box = QMessageBox(QMessageBox.Icon.NoIcon, "About Slipstream", text, parent=self._window)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        box.open()
+        AboutDialog(self._window).open()
+
+    def look_for_updates(self) -> None:
+        """Asks the feed now, and says what it answers."""
+        self._window.updates.look()
 
     def show_log(self) -> None:
         """Opens the log with the system's own viewer."""

@@ -27,7 +27,9 @@ from engine import (
     __version__,
     load,
 )
+from engine.errors import UnknownModel
 from engine.request import MODES, OVERFLOWS, SCORERS
+from engine.sampling_options import add_sampling_options, sampling_settings
 
 DEMO_TOKENS = 96
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT})
@@ -68,7 +70,7 @@ def _report(arguments: argparse.Namespace, error: BaseException) -> int:
         traceback.print_exc()
     clear = "\r\033[K" if sys.stderr.isatty() else ""  # where a loading step may stand
     print(f"{clear}slipstream: {_one_line(error)}", file=sys.stderr)
-    return 2 if isinstance(error, RequestError) else 1
+    return 2 if isinstance(error, RequestError | UnknownModel) else 1
 
 
 def demo(pair: str = "starter", out: TextIO | None = None) -> int:
@@ -108,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--prompt", required=True, metavar="TEXT", help="the prompt; - reads it from standard input")
     generate.add_argument("--mode", choices=MODES, default="auto")
     generate.add_argument("--max-tokens", type=int, default=512, metavar="N")
-    generate.add_argument("--temperature", type=float, default=0.0, metavar="T")
+    add_sampling_options(generate)
     generate.add_argument("--seed", type=int, default=0, metavar="S")
     generate.add_argument("--no-cache", action="store_true", help="neither use nor fill the prefix cache")
     overflow = [policy.replace("_", "-") for policy in OVERFLOWS]
@@ -147,13 +149,15 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _generate(arguments: argparse.Namespace) -> int:
+    if arguments.logprobs is not None and not arguments.json:
+        raise RequestError("Log probabilities are part of the JSON output only: add --json or leave --logprobs out.")
     text = _standard_input() if arguments.prompt == "-" else arguments.prompt
     request = GenerationRequest.of(
         text,
         mode=arguments.mode,
         max_tokens=arguments.max_tokens,
-        temperature=arguments.temperature,
         seed=arguments.seed,
+        **sampling_settings(arguments),
         use_cache=not arguments.no_cache,
         overflow=arguments.overflow.replace("-", "_"),
         sparse=None if arguments.sparse_prefill is None else SparsePrefill(arguments.sparse_prefill, arguments.sparse_scorer),

@@ -9,6 +9,10 @@ class ModelError(SlipstreamError):
     """A model, draft or checkpoint file cannot be used."""
 
 
+class UnknownModel(ModelError):
+    """The name of a model or pair means nothing here: a mistyped id or path."""
+
+
 class SetupError(SlipstreamError):
     """The starter pair or a system part could not be set up."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError
+from engine.errors import ModelError, UnknownModel
 from engine.models import paths, starter
 from engine.models.entries import PairEntry, PairState, ResolvedPair
 
@@ -53,22 +53,25 @@ def list_pairs() -> list[PairEntry]:
 def resolve_pair(text: str) -> ResolvedPair:
     """Where the files of ``text`` lie: a catalog id, or ``TARGET[+DRAFT]`` of local folders or hub ids fetched before.
 
-    A ``+`` inside the name of an existing folder is part of the name. Nothing is fetched or set up here (see
-    ``ensure_starter``). Raises ``ModelError`` that says how to get what is missing.
+    A catalog id as TARGET stands for that pair's target. A ``+`` inside the name of an existing folder is part of the name.
+    Nothing is fetched or set up here (see ``ensure_starter``). Raises ``ModelError`` that says how to get what is missing, and
+    ``UnknownModel`` for a name that means nothing.
     """
     text = text.strip()
     if not text:
-        raise ModelError("No model was named: use `starter`, a model folder or a hub id.")
-    for pair in read_catalog():
-        if pair.id == text:
-            return _resolve_catalog(pair)
+        raise UnknownModel("No model was named: use `starter`, a model folder or a hub id.")
+    pairs = {pair.id: pair for pair in read_catalog()}
+    if text in pairs:
+        return _resolve_catalog(pairs[text])
     target, draft = _split(text)
     if not target.strip() or (draft is not None and not draft.strip()):
-        raise ModelError("One side of the + is empty: write TARGET+DRAFT, or TARGET alone.")
-    target_folder = _locate(target)
-    draft_folder = _locate(draft) if draft is not None else None
-    name = target_folder.name if _is_folder(target) else target
-    return ResolvedPair(text, name, target_folder, draft_folder)
+        raise UnknownModel("One side of the + is empty: write TARGET+DRAFT, or TARGET alone.")
+    if target in pairs and not _is_folder(target):
+        name, target_folder = pairs[target].name, _resolve_catalog(pairs[target]).target
+    else:
+        target_folder = _locate(target)
+        name = target_folder.name if _is_folder(target) else target
+    return ResolvedPair(text, name, target_folder, _locate(draft) if draft is not None else None)
 
 
 def _entry(pair: CatalogPair) -> PairEntry:
@@ -126,7 +129,7 @@ def _locate(name: str) -> Path:
             raise ModelError(f"{folder} has no config.json: choose the folder of a model.")
         return folder.absolute()
     if not _looks_like_hub_id(name):
-        raise ModelError(f"{name} is neither a model folder nor a hub id: check the path.")
+        raise UnknownModel(f"{name} is neither a model folder nor a hub id: check the path.")
     cached = _cached(name)
     if cached is None:
         raise ModelError(f"{name} is not on this machine: fetch it with `hf download {name}`.")

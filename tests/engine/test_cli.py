@@ -15,6 +15,7 @@ import pytest
 from engine import cli
 from engine.engine import Engine
 from engine.models import ResolvedPair
+from engine.sampling_options import sampling_settings
 from tests.engine.bench.pairs import write_pair
 from tests.engine.tiny import target_config, write_draft
 
@@ -118,6 +119,35 @@ def test_the_seed_changes_the_text(run, pair: str) -> None:
     assert first == again != second
 
 
+SAMPLED = (
+    *("--temperature", "0.9", "--seed", "3", "--top-k", "40", "--top-p", "0.95", "--min-p", "0.01"),
+    *("--repetition-penalty", "1.2", "--presence-penalty", "0.5", "--frequency-penalty", "0.3"),
+)
+
+
+def test_every_sampling_option_reaches_the_answer_and_is_kept_in_every_mode(run, pair: str) -> None:
+    answers = [json.loads(run(*generate(pair, "--json", "--mode", mode, *SAMPLED))[1]) for mode in ("baseline", "dflash", "lookup")]
+    assert answers[0]["token_ids"] == answers[1]["token_ids"] == answers[2]["token_ids"]
+    assert sampling_settings(cli._parser().parse_args(generate(pair, *SAMPLED))) == {
+        "temperature": 0.9, "top_k": 40, "top_p": 0.95, "min_p": 0.01, "logit_bias": {}, "logprobs": None,
+        "repetition_penalty": 1.2, "presence_penalty": 0.5, "frequency_penalty": 0.3,
+    }  # fmt: skip
+    first = answers[0]["token_ids"][0]
+    banned, forced = (
+        json.loads(run(*generate(pair, "--json", "--logit-bias", bias, "--logit-bias", "5=-1"))[1])["token_ids"]
+        for bias in (f"{first}=-100", "77=100")
+    )
+    assert first not in banned and set(forced) == {77}
+
+
+def test_logprobs_are_in_the_json_only_where_asked_for(run, pair: str) -> None:
+    record = json.loads(run(*generate(pair, "--json", "--logprobs", "2"))[1])
+    assert [entry["token_id"] for entry in record["logprobs"]] == record["token_ids"]
+    for entry in record["logprobs"]:
+        assert entry["top"][0] == {"token_id": entry["token_id"], "logprob": entry["logprob"]}, "greedy: the token is the likeliest"
+        assert 0 > entry["top"][0]["logprob"] >= entry["top"][1]["logprob"] and len(entry["top"]) == 2
+
+
 def test_a_target_alone_answers_and_says_why_it_does_not_speculate(run, pair: str) -> None:
     target = pair.split("+")[0]
     code, out, _ = run(*generate(target, "--json", "--mode", "dflash"))
@@ -160,6 +190,17 @@ def test_lone_surrogates_from_a_terminal_do_no_harm(run, pair: str) -> None:
         (("--temperature", "9"), "temperature is 9.0"),
         (("--temperature", "nan"), "temperature is nan"),
         (("--mode", "magic"), "argument --mode"),
+        (("--top-p", "0"), "top_p is 0.0: choose a value above 0 to 1."),
+        (("--top-k", "1.5"), "argument --top-k"),
+        (("--min-p", "2"), "min_p is 2.0: choose a value from 0 to 1."),
+        (("--repetition-penalty", "inf"), "repetition_penalty is inf"),
+        (("--presence-penalty", "3"), "presence_penalty is 3.0"),
+        (("--frequency-penalty", "-3"), "frequency_penalty is -3.0"),
+        (("--logit-bias", "7"), "'7' is not ID=VALUE"),
+        (("--logit-bias", "7=101"), "logit_bias 7=101.0 cannot be used"),
+        (("--logit-bias", "49152=1"), "logit_bias names token 49152 and the model's last one is 49151"),
+        (("--json", "--logprobs", "21"), "logprobs is 21"),
+        (("--logprobs", "2"), "add --json"),
         (("--nonsense",), "unrecognized arguments: --nonsense"),
         (("--prompt", "word " * 600), "the model's context holds 512"),
     ],
@@ -192,10 +233,16 @@ def test_a_wrong_command_is_code_2_and_one_line(run, arguments: tuple[str, ...])
     assert err.startswith("slipstream: ") and "_positive" not in err
 
 
-def test_a_model_that_is_not_there_is_code_1_and_one_line(run) -> None:
+def test_a_name_that_means_no_model_is_code_2_and_one_line(run) -> None:
     code, out, err = run(*generate("no/where/at/all"))
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err == "slipstream: no/where/at/all is neither a model folder nor a hub id: check the path.\n"
+
+
+def test_a_model_that_was_not_fetched_is_code_1_and_names_the_command(run) -> None:
+    code, out, err = run(*generate("org/model"))
+    assert (code, out) == (1, "")
+    assert err == "slipstream: org/model is not on this machine: fetch it with `hf download org/model`.\n"
 
 
 def test_a_draft_for_another_target_is_code_1_and_one_line(run, pair: str, tmp_path: Path) -> None:
@@ -208,7 +255,7 @@ def test_a_draft_for_another_target_is_code_1_and_one_line(run, pair: str, tmp_p
 @pytest.mark.parametrize("arguments", [("--debug", *generate("nowhere")), (*generate("nowhere"), "--debug")])
 def test_debug_shows_where_an_error_came_from_before_or_after_the_verb(run, arguments: tuple[str, ...]) -> None:
     code, _, err = run(*arguments)
-    assert code == 1 and "Traceback" in err
+    assert code == 2 and "Traceback" in err
     assert err.endswith("\nslipstream: nowhere is neither a model folder nor a hub id: check the path.\n")
 
 
@@ -286,7 +333,7 @@ def test_bench_leaves_no_empty_report_and_no_harm_to_an_old_one_when_it_fails(ru
     old, new = tmp_path / "old.json", tmp_path / "new.json"
     old.write_text("measured yesterday")
     for file in (old, new):
-        assert run("bench", "--model", "nowhere", "--prompts", str(prompts), "--json", str(file))[0] == 1
+        assert run("bench", "--model", "nowhere", "--prompts", str(prompts), "--json", str(file))[0] == 2
     assert old.read_text() == "measured yesterday" and not new.exists()
 
 

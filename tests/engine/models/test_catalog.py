@@ -10,7 +10,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from engine.errors import ModelError
+from engine.errors import ModelError, UnknownModel
 from engine.models import ResolvedPair, list_pairs, resolve_pair
 from engine.models.catalog import CatalogPair, read_catalog
 
@@ -89,7 +89,7 @@ def test_a_hub_id_not_fetched_names_the_command(hub: Path) -> None:
     ],
 )
 def test_words_that_name_no_model_are_refused_in_one_line(hub: Path, text: str, words: str) -> None:
-    with pytest.raises(ModelError, match=words) as info:
+    with pytest.raises(UnknownModel, match=words) as info:
         resolve_pair(text)
     assert "\n" not in str(info.value)
 
@@ -105,6 +105,14 @@ def test_the_starter_is_listed_and_resolved(starter: ResolvedPair) -> None:
     assert resolve_pair("starter") == starter
     catalog = read_catalog()[0]
     assert abs(entry.size_bytes - catalog.disk_bytes) < 0.02 * catalog.disk_bytes
+
+
+def test_a_catalog_id_stands_for_its_target_before_another_draft(starter: ResolvedPair, tmp_path: Path) -> None:
+    draft = model(tmp_path / "my+draft")
+    pair = resolve_pair(f"starter+{draft}")
+    assert (pair.name, pair.target, pair.draft, pair.block_length) == (starter.name, starter.target, draft, None)
+    with pytest.raises(UnknownModel, match=r"^no-draft is neither"):
+        resolve_pair("starter+no-draft")
 
 
 def test_a_starter_not_set_up_says_how(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,9 +137,7 @@ def test_the_catalog_can_hold_pairs_of_the_hub(hub: Path, tmp_path: Path, monkey
     assert resolve_pair("big") == ResolvedPair("big", "Big", target, draft, 16)
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{}", '{"format": 1, "pairs": [{"id": "x"}]}', '{"format": 2, "pairs": []}', "[]"]
-)
+@pytest.mark.parametrize("content", ["", "{}", '{"format": 1, "pairs": [{"id": "x"}]}', '{"format": 2, "pairs": []}', "[]"])
 def test_a_damaged_catalog_gives_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "catalog.json"
     path.write_text(content)

@@ -1,0 +1,43 @@
+"""The sampling options of the command line, and what a request is given for them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from engine.request import MAX_LOGPROBS, GenerationRequest
+
+_NUMBERS: tuple[tuple[str, type, str, str], ...] = (
+    ("temperature", float, "T", "0: the most likely token each time"),
+    ("top_k", int, "K", "draw from the K most likely tokens; 0: all"),
+    ("top_p", float, "P", "draw from the fewest tokens that reach this share"),
+    ("min_p", float, "P", "draw from tokens at least this fraction as likely as the most likely"),
+    ("repetition_penalty", float, "R", "above 1: tokens of prompt and answer become less likely"),
+    ("presence_penalty", float, "A", "taken off the logits of the answer's tokens"),
+    ("frequency_penalty", float, "A", "taken off once for each time a token is in the answer"),
+)
+
+
+def add_sampling_options(parser: argparse.ArgumentParser) -> None:
+    """Adds an option for each sampling field of a request; the defaults are the request's own."""
+    for name, kind, metavar, meaning in _NUMBERS:
+        default = GenerationRequest.__dataclass_fields__[name].default
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, metavar=metavar, help=meaning)
+    bias_help = "added to the logit of one token id; may be given again"
+    parser.add_argument("--logit-bias", type=_bias, action="append", default=[], metavar="ID=VALUE", help=bias_help)
+    logprobs_help = f"with --json: log probabilities, and the N (0 to {MAX_LOGPROBS}) most likely tokens at each place"
+    parser.add_argument("--logprobs", type=int, metavar="N", help=logprobs_help)
+
+
+def sampling_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The request's fields that the options set."""
+    numbers = {name: getattr(arguments, name) for name, *_ in _NUMBERS}
+    return {**numbers, "logit_bias": dict(arguments.logit_bias), "logprobs": arguments.logprobs}
+
+
+def _bias(text: str) -> tuple[int, float]:
+    token, _, value = text.partition("=")
+    try:
+        return int(token), float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ID=VALUE, such as 42=-100") from None

@@ -123,7 +123,8 @@ class Engine:
         if fitted.dropped:
             yield answer.trimmed(fitted.dropped, fitted.dropped_tokens)
         cache = self._target.make_cache()
-        session = drafter.session() if drafter else None
+        sampler = Sampler.of(request, prompt)
+        session = drafter.session(sampler.propose) if drafter else None
         taps = drafter.taps if drafter else ()
         ready = None
         for outcome in prefill(self._target, cache, prompt, session, taps, self._chunk, cancel):
@@ -134,7 +135,6 @@ class Engine:
         if ready is None:
             yield answer.finish("cancelled", drafter.mode if drafter else "baseline")
             return
-        sampler = Sampler.of(request, prompt)
         anchor = sampler.pick(ready.logits, len(prompt))
         state = Decoding(
             target=self._target,

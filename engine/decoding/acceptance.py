@@ -10,6 +10,11 @@ proposes one token d, which is a one-point distribution q(d) = 1:
 
 What is emitted is x either way, so its distribution is p whatever was proposed, and the same noise in another mode gives the same
 text: no proposal, right or wrong, can change a token.
+
+A draft with logits does better than its likeliest token: d = argmax(log q + g) with the same noise g. Then d = x at least with
+chance (1 - D) / (1 + D), where D is the total variation between p and q (Daliri, Musco and Suresh, 2024, "Coupling without
+Communication and Drafter-Invariant Speculative Decoding"). min(1, p / q) with residual draws would reach 1 - D, but then the text
+would depend on the draft, and one seed would no longer give one text in every mode.
 """
 
 from __future__ import annotations

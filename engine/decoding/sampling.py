@@ -40,6 +40,7 @@ class Sampler:
         self._cuts = None if cuts is None or cuts.cut_nothing else cuts
         self._penalties = None if penalties is None or penalties.changes_nothing else penalties
         self._vocabulary = 0
+        self._noise_rows: dict[int, mx.array] = {}  # by position: drafts, rolled back rows and their next try share them
 
     @classmethod
     def of(cls, request: GenerationRequest, prompt: Sequence[int]) -> Sampler:
@@ -61,6 +62,18 @@ class Sampler:
         is_number = mx.abs(mx.max(logits, axis=-1)) < math.inf
         return mx.where(is_number, chosen.astype(mx.int32), NOT_A_NUMBER)
 
+    def propose(self, logits: mx.array, position: int, ids: mx.array | None = None) -> mx.array:
+        """A draft's proposals [L] from its ``logits`` [L, K] of the token ``ids`` [K] (None: all), the first for ``position``.
+
+        They are drawn with the noise that the target's own draws there will use (see ``acceptance.py``); call after ``pick``.
+        """
+        if self._temperature < GREEDY_BELOW:
+            best = mx.argmax(logits, axis=-1)
+        else:
+            columns = mx.arange(min(logits.shape[-1], self._vocabulary)) if ids is None else ids
+            best = self._draw(logits[:, : columns.shape[0]], position, columns)
+        return best if ids is None else ids[best]
+
     def score(self, logits: mx.array, chosen: mx.array) -> mx.array | None:
         """The packed log probabilities of ``chosen`` [L] under ``logits`` [L, V]; None when they were not asked for."""
         return None if self._logprobs is None else pack_logprobs(logits, chosen, self._logprobs)
@@ -70,8 +83,11 @@ class Sampler:
         if self._penalties is not None:
             self._penalties.advance(ids, self._vocabulary)
 
-    def _draw(self, logits: mx.array, position: int) -> mx.array:
-        noise = mx.stack([self._noise(position + row, logits.shape[-1]) for row in range(logits.shape[0])])
+    def _draw(self, logits: mx.array, position: int, columns: mx.array | None = None) -> mx.array:
+        """Indices [L] into ``logits`` [L, K], whose columns are the tokens ``columns`` [K] (None: all)."""
+        noise = self._noise_of(position, logits.shape[0])
+        if columns is not None:
+            noise = noise[:, columns]
         scaled = logits.astype(mx.float32) / self._temperature
         if self._cuts is None:
             return mx.argmax(scaled + noise, axis=-1)
@@ -81,6 +97,13 @@ class Sampler:
             return mx.argmax(scaled + noise, axis=-1)
         best = mx.argmax(scaled + mx.take_along_axis(noise, ids, axis=-1), axis=-1, keepdims=True)
         return mx.take_along_axis(ids, best, axis=-1).squeeze(-1)
+
+    def _noise_of(self, position: int, rows: int) -> mx.array:
+        """[rows, V] from ``position`` on."""
+        places = range(position, position + rows)
+        kept = {place: row for place, row in self._noise_rows.items() if place >= position}
+        self._noise_rows = kept | {place: self._noise(place, self._vocabulary) for place in places if place not in kept}
+        return mx.stack([self._noise_rows[place] for place in places])
 
     def _noise(self, position: int, width: int) -> mx.array:
         key = mx.random.key((self._seed * 0x9E3779B97F4A7C15 + position) % 2**64)  # odd factor: seeds do not share positions

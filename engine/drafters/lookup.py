@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import mlx.core as mx
 
+from engine.drafters.protocol import Draw
 from engine.events import Mode
 
 NGRAM = 3
@@ -21,7 +22,7 @@ class LookupDrafter:
     def __init__(self, block_length: int = 16):
         self.block_length = block_length
 
-    def session(self) -> LookupSession:
+    def session(self, draw: Draw | None = None) -> LookupSession:
         return LookupSession()
 
     def features(self, taps: mx.array) -> mx.array | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import mlx.core as mx
 
 from engine.events import Mode
+
+Draw = Callable[[mx.array, int, mx.array | None], mx.array]
+"""Proposals [L] from a draft's logits [L, K] of the token ids [K] (None: all), the first row for the absolute position."""
 
 
 class DraftSession(Protocol):
@@ -37,8 +40,8 @@ class Drafter(Protocol):
     taps: tuple[int, ...]
     block_length: int
 
-    def session(self) -> DraftSession:
-        """Fresh state for one request."""
+    def session(self, draw: Draw | None = None) -> DraftSession:
+        """Fresh state for one request. Drafters with logits propose by ``draw``, without it their likeliest tokens."""
 
     def features(self, taps: mx.array) -> mx.array | None:
         """What a session keeps of ``taps`` [L, n*H]: rows [L, H] that ``restore`` takes again. None: it keeps nothing of them."""

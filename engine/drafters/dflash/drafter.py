@@ -8,6 +8,7 @@ from typing import Protocol
 import mlx.core as mx
 
 from engine.drafters.dflash.model import DFlashModel
+from engine.drafters.protocol import Draw
 from engine.events import Mode
 
 
@@ -38,8 +39,8 @@ class DFlashDrafter:
         if model.convention.head_rows is None:
             self._head = vocabulary.head if self._ids is None else vocabulary.partial_head(self._ids)
 
-    def session(self) -> DFlashSession:
-        return DFlashSession(self)
+    def session(self, draw: Draw | None = None) -> DFlashSession:
+        return DFlashSession(self, draw)
 
     def features(self, taps: mx.array) -> mx.array | None:
         return self.model.features(taps)
@@ -50,11 +51,15 @@ class DFlashDrafter:
         scale = self.model.convention.embedding_scale
         return embedded if scale == 1 else embedded * scale
 
-    def choose(self, hidden: mx.array, anchor: mx.array) -> mx.array:
-        """Token ids [L] for the rows [L, H] of the slots that propose, the first of which follows ``anchor`` [1]."""
+    def choose(self, hidden: mx.array, anchor: mx.array, position: int = 0, draw: Draw | None = None) -> mx.array:
+        """Token ids [L] for the rows [L, H] of the slots that propose, the first of which follows ``anchor`` [1] and stands at
+        absolute ``position``. A draft with a selector chooses by it, without ``draw``.
+        """
         logits = self._head(hidden)
         if self.model.convention.selector is not None:
             return self.model.candidate_selector.walk(logits, hidden, anchor)
+        if draw is not None:
+            return draw(logits, position, self._ids)
         best = mx.argmax(logits, axis=-1)
         return best if self._ids is None else self._ids[best]
 
@@ -70,8 +75,8 @@ class DFlashDrafter:
 class DFlashSession:
     """One answer's draft context."""
 
-    def __init__(self, drafter: DFlashDrafter):
-        self._drafter, self._model = drafter, drafter.model
+    def __init__(self, drafter: DFlashDrafter, draw: Draw | None = None):
+        self._drafter, self._model, self._draw = drafter, drafter.model, draw
         self._context = self._model.make_context()
         self._masks: dict[int, mx.array] = {}
 
@@ -96,4 +101,4 @@ class DFlashSession:
             self._masks[length] = mx.full((masks,), self._model.convention.mask_token_id, dtype=anchor.dtype)
         block = self._drafter.block(anchor, self._masks[length])
         hidden = self._model(block, features, self._context, position)
-        return self._drafter.choose(hidden[first:], anchor).astype(anchor.dtype)
+        return self._drafter.choose(hidden[first:], anchor, position + 1, self._draw).astype(anchor.dtype)

@@ -77,6 +77,22 @@ class TableDrafter:
         return mx.array(proposals, dtype=mx.int32) if proposals else None
 
 
+class SamplingDrafter(TableDrafter):
+    """Proposes by ``draw``, which the test takes from the sampler of the answer."""
+
+    def __init__(self, logits: np.ndarray, block_length: int = 4):
+        super().__init__(logits, block_length)
+        self._logits, self.draw = mx.array(logits), None
+
+    def propose(
+        self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
+    ) -> mx.array | None:
+        proposals = [anchor]
+        for place in range(position + 1, position + 1 + length):
+            proposals.append(self.draw(self._logits[place % PERIOD, proposals[-1]], place).astype(anchor.dtype))
+        return mx.concatenate(proposals[1:]) if length else None
+
+
 class Script(FixedLength):
     """Follows a list of choices again and again."""
 

@@ -19,7 +19,18 @@ from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.drafters.lookup import LookupDrafter
 from tests.engine.decoding.reference import next_token
-from tests.engine.decoding.stand_in import PERIOD, PROMPT, VOCAB, Script, TableDrafter, TableTarget, decoding, table, tokens
+from tests.engine.decoding.stand_in import (
+    PERIOD,
+    PROMPT,
+    VOCAB,
+    SamplingDrafter,
+    Script,
+    TableDrafter,
+    TableTarget,
+    decoding,
+    table,
+    tokens,
+)
 
 LOGITS = table()
 PERIODS = 1200
@@ -64,9 +75,11 @@ def joint(settings: dict, places: int) -> dict[tuple[int, ...], float]:
     return result
 
 
-def periods(settings: dict, kind: type[Sampler] = Sampler) -> tuple[Counter, float]:
+def periods(settings: dict, kind: type[Sampler] = Sampler, drafter: TableDrafter | None = None) -> tuple[Counter, float]:
     """Counts of the answer's periods, each independent of the others, and the share of proposals accepted."""
-    state = decoding(TableTarget(LOGITS), sampler(settings, 3, kind), PERIODS * PERIOD, TableDrafter(LOGITS))
+    state = decoding(TableTarget(LOGITS), sampler(settings, 3, kind), PERIODS * PERIOD, drafter or TableDrafter(LOGITS))
+    if isinstance(drafter, SamplingDrafter):
+        drafter.draw = state.sampler.propose
     steps = list(decode_speculative(state))
     answer = tokens(iter(steps))
     tried = sum(min(step.accepted + 1, step.proposed) for step in steps)
@@ -90,6 +103,16 @@ def test_speculative_output_with_penalties_has_the_joint_distribution_of_plain_s
     )
     expected = joint(ALL, 3)
     assert set(observed) <= set(expected) and deviation(observed, expected) < 3
+
+
+def test_proposals_drawn_with_the_targets_noise_are_accepted_more_often_and_change_nothing() -> None:
+    """A draft that is only roughly right: its likeliest tokens, then draws from its own distribution with the shared noise."""
+    rough = LOGITS + table(seed=5) / 3
+    settings = CUTS["temperature"]
+    blind, likeliest = periods(settings, drafter=TableDrafter(rough))
+    observed, coupled = periods(settings, drafter=SamplingDrafter(rough))
+    assert observed == blind and deviation(observed, joint(settings, PERIOD)) < 3
+    assert coupled > likeliest + 0.1
 
 
 class Redraws(Sampler):

@@ -6,6 +6,7 @@ import mlx.core as mx
 import numpy as np
 import pytest
 
+from engine.decoding.processors import Cuts
 from engine.decoding.sampling import Sampler
 
 LOGITS = mx.array([[0.0, 1.0, 2.0, 0.5, -1.0]])
@@ -37,3 +38,24 @@ def test_draws_follow_the_softmax(temperature: float) -> None:
     observed = np.bincount(np.array(draws), minlength=5)
     expected = np.array(mx.softmax(LOGITS[0] / temperature)) * count
     assert ((observed - expected) ** 2 / expected).sum() < 18.5
+
+
+@pytest.mark.parametrize("cuts", [Cuts(), Cuts(top_k=9), Cuts(top_p=0.8), Cuts(min_p=0.2)], ids=str)
+def test_a_draft_that_agrees_with_the_target_proposes_the_targets_own_draws(cuts: Cuts) -> None:
+    """The same logits at the same position, the same noise: the same token, also when the draft knows only some of the tokens."""
+    rows = mx.random.normal((8, 60), key=mx.random.key(4)) * 2
+    sampler = Sampler(0.9, 7, cuts)
+    drawn = sampler.pick(rows, 20).tolist()
+    assert sampler.propose(rows, 20).tolist() == drawn != sampler.propose(rows, 21).tolist()
+    ids = mx.array([*range(30, 60), *range(0, 30, 2)])
+    known = mx.full((8, 60), -1e9)
+    known[:, ids] = rows[:, ids]
+    assert sampler.propose(rows[:, ids], 20, ids).tolist() == sampler.pick(known, 20).tolist()
+    padded = mx.pad(rows, ((0, 0), (0, 4)), constant_values=9.0)
+    assert sampler.propose(padded, 20).tolist() == drawn, "what pads a draft's head is no token"
+
+
+def test_greedy_proposals_are_the_drafts_likeliest_tokens() -> None:
+    ids = mx.array([4, 9, 2])
+    rows = mx.array([[0.0, 3.0, 1.0], [5.0, 3.0, 1.0]])
+    assert Sampler(0.0, 0).propose(rows, 3, ids).tolist() == [9, 4] and Sampler(0.0, 0).propose(rows, 3).tolist() == [1, 0]

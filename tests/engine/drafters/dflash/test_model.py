@@ -94,6 +94,21 @@ def expected_proposals(reference: Reference, taps: np.ndarray, anchor: int, leng
     return np.argmax(hidden[1:] @ VOCABULARY.rows.T, axis=-1).tolist()
 
 
+def test_what_draws_the_proposals_is_given_the_logits_and_the_position_of_the_first(full: tuple[DFlashModel, Reference]) -> None:
+    model, reference = full
+    taps, asked = random_taps(12), []
+
+    def second_best(logits: mx.array, position: int, ids: mx.array | None) -> mx.array:
+        asked.append((logits.shape, position, ids))
+        return mx.argsort(-logits, axis=-1)[:, 1]
+
+    session = fed(DFlashDrafter(model, VOCABULARY, "draft", 6).session(second_best), taps[:11], [11])
+    hidden = reference.block(VOCABULARY.table[[9] + [5] * 5].astype(np.float64), taps.astype(np.float64))
+    expected = np.argsort(-(hidden[1:] @ VOCABULARY.rows.T), axis=-1)[:, 1].tolist()
+    assert propose(session, 9, taps[11:], 12) == expected
+    assert asked == [((5, len(VOCABULARY.rows)), 13, None)]
+
+
 @pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("context", [1, 4, 23])
 def test_block_states_equal_the_definition(tmp_path: Path, name: str, context: int) -> None:

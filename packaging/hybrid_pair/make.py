@@ -154,9 +154,12 @@ def in_words(taus: dict[str, float]) -> str:
 
 
 @torch.no_grad()
-def write_reference(model: Hybrid, parameters: dict[str, Tensor], ids: Tensor, file: Path) -> None:
-    """What both models say of one chat [P], for other implementations to be compared with: ``logits`` [REFERENCE, V] of the last
-    places, ``draft_logits`` [BLOCK, V] of the block whose anchor stands BLOCK places before the end."""
+def write_reference(
+    model: Hybrid, parameters: dict[str, Tensor], ids: Tensor, prompts: list[list[int]], file: Path
+) -> None:  # fmt: skip
+    """For other implementations to be compared with: the token ids of the held-out ``prompts`` one after the other, and what both
+    models say of one chat [P]: ``logits`` [REFERENCE, V] of the last places, ``draft_logits`` [BLOCK, V] of the block whose
+    anchor stands BLOCK places before the end."""
     final, taps = model(ids[None], TAPS)
     draft, anchor = Draft(parameters, model.sizes.draft_shape()), len(ids) - BLOCK
     block = torch.full((1, BLOCK), MASK, device=ids.device)
@@ -165,6 +168,7 @@ def write_reference(model: Hybrid, parameters: dict[str, Tensor], ids: Tensor, f
     mask = torch.zeros(1, 1, BLOCK, anchor + BLOCK, device=ids.device)
     hidden = draft(F.embedding(block, model.embedding), taps[:, :anchor], positions, mask)
     tensors = {
+        "prompts": torch.tensor([token for prompt in prompts for token in prompt], dtype=torch.int32),
         "ids": ids.to(torch.int32),
         "logits": F.linear(final[0, -REFERENCE:], model.embedding),
         "draft_logits": F.linear(hidden[0], model.embedding),
@@ -240,7 +244,8 @@ def main(arguments: list[str] | None = None) -> int:
     taus = accepted(model, final, apart)
     say("as stored: " + in_words(taus) + " " + json.dumps({name: round(tau, 2) for name, tau in taus.items()}))
     end = max(REFERENCE + BLOCK, min(64, int(apart[1][0].argmax()) + 1))
-    write_reference(model, final, apart[0][0, :end], options.output / "reference.safetensors")
+    prompts = prompt_ids(tokenizer, held_out)
+    write_reference(model, final, apart[0][0, :end], prompts, options.output / "reference.safetensors")
     say("done")
     return 0
 

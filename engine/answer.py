@@ -33,6 +33,7 @@ class Answer:
         self._logprobs: list[TokenLogprob] = []
         self._first_at = self._last_at = 0.0
         self._cycles = self._proposed = self._accepted = self._parked = 0
+        self._lookup_proposed = self._lookup_accepted = 0
         self._plain_s = 0.0
         self.cached_tokens, self.cache = 0, ""  # what the prefix cache gave, and in words
         self._costs = PassCosts(costs)
@@ -71,12 +72,15 @@ class Answer:
             self._cycles += 1
             self._proposed += step.proposed
             self._accepted += accepted
-            if step.parked:
-                self._parked += 1
+            self._parked += step.parked
+            if step.source == "lookup":
+                self._lookup_proposed += step.proposed
+                self._lookup_accepted += accepted
+            if step.plain:
                 self._plain_s += step.verify_s or 0.0
             else:
-                self._costs.add(step.proposed + 1, step.draft_s, step.verify_s)
-            yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at)
+                self._costs.add(step.proposed + 1, step.draft_s, step.verify_s, drafted=step.source == "draft")
+            yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at, step.source)
         if kept:
             logprobs = step.logprobs[: len(kept)]
             self._logprobs += logprobs
@@ -134,4 +138,6 @@ class Answer:
             dropped_messages=self._trimmed.messages if self._trimmed else 0,
             dropped_tokens=self._trimmed.tokens if self._trimmed else 0,
             context_full=self._context_full,
+            lookup_proposed=self._lookup_proposed,
+            lookup_accepted=self._lookup_accepted,
         )

@@ -122,7 +122,10 @@ def _parser() -> argparse.ArgumentParser:
 
     bench = verbs.add_parser("bench", parents=[common], help="both modes on a suite of prompts")
     bench.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
-    bench.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="default: the built-in suite")
+    which = bench.add_mutually_exclusive_group()
+    which.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="default: the built-in suite")
+    which.add_argument("--suite", choices=("short", "full"), default="short", help="20 or all 60 prompts of the built-in suite")
+    bench.add_argument("--mode", choices=("dflash", "lookup"), default="dflash", help="what is compared with plain decoding")
     bench.add_argument("--max-tokens", type=_positive, default=256, metavar="N")
     bench.add_argument("--repeat", type=_positive, default=1, metavar="R")
     bench.add_argument("--json", type=Path, required=True, metavar="OUT")
@@ -184,14 +187,15 @@ def _generate(arguments: argparse.Namespace) -> int:
 
 
 def _bench(arguments: argparse.Namespace) -> int:
-    from engine.bench.suite import read_suite
+    from engine.bench.suite import read_suite, short_suite
     from engine.terminal import compare_prompts, summary_lines
 
-    prompts = read_suite(arguments.prompts)
+    use_short = arguments.prompts is None and arguments.suite == "short"
+    prompts = short_suite() if use_short else read_suite(arguments.prompts)
     _check_writable(arguments.json)
     with _cancel_on_interrupt() as cancel:
         engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
-        result = compare_prompts(engine, prompts, arguments.max_tokens, arguments.repeat, sys.stderr, cancel)
+        result = compare_prompts(engine, prompts, arguments.max_tokens, arguments.repeat, sys.stderr, cancel, arguments.mode)
     print(*summary_lines(result), sep="\n", file=sys.stderr)
     _write_report(arguments.json, result)
     return 0 if len(result["runs"]) == len(prompts) else 1

@@ -15,7 +15,8 @@ from engine.decoding.controller import Controller, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
-from engine.drafters.protocol import Drafter
+from engine.drafters.lookup import LookupIndex
+from engine.drafters.protocol import Drafter, Recall
 from engine.errors import RequestError
 from engine.events import BlockLength, Event, Fallback, Mode, PrefillProgress, Started
 from engine.info import PairInfo
@@ -37,13 +38,13 @@ class Engine:
         drafters: dict[Mode, Drafter],
         stop_ids: frozenset[int],
         info: PairInfo,
-        controller: Controller | None = None,
+        controllers: dict[Mode, Controller] | None = None,
         *,
         chunk: int,
     ):
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
-        self._controller = controller
+        self._controllers = controllers or {}
         self._owner = threading.get_ident()
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self._chunk = chunk
@@ -103,8 +104,11 @@ class Engine:
         if request.mode == "baseline":
             return None, None
         wanted: Mode = "dflash" if request.mode == "auto" else request.mode
-        drafter = self._drafters.get(wanted)
-        return drafter, None if drafter else f"Plain decoding: {self.info.no_draft_reason or 'there is no such drafter'}."
+        if wanted in self._drafters:
+            return self._drafters[wanted], None
+        reason = self.info.no_draft_reason or "there is no such drafter"
+        drafter = self._drafters.get("lookup")
+        return drafter, f"{'Lookup drafting' if drafter else 'Plain decoding'}: {reason}."
 
     def _run(
         self,
@@ -116,7 +120,8 @@ class Engine:
         start: float,
     ) -> Iterator[Event]:
         prompt, room = fitted.ids, self.info.context_length - len(fitted.ids)
-        costs = self._controller.costs if self._controller and drafter and drafter.mode == "dflash" else None
+        controller = self._controllers.get(drafter.mode) if drafter else None
+        costs = controller.costs if controller else None
         answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs)
         if reason is not None:
             yield Fallback(reason)
@@ -150,6 +155,7 @@ class Engine:
             session=session,
             taps=taps,
             tap_rows=ready.taps,
+            recall=self._recall(request, drafter),
             policy=self._policy(request, drafter),
         )
         yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt), room < request.max_tokens)
@@ -157,15 +163,22 @@ class Engine:
     def _policy(self, request: GenerationRequest, drafter: Drafter | None) -> Policy:
         if drafter is None:
             return FixedLength(1)
-        if request.block_length is None and drafter.mode == "dflash" and self._controller is not None:
-            self._controller.begin()
-            return self._controller
-        return FixedLength(request.block_length or drafter.block_length)
+        if request.block_length is None and (controller := self._controllers.get(drafter.mode)) is not None:
+            controller.begin()
+            return controller
+        return FixedLength(request.block_length or drafter.block_length, "lookup" if drafter.mode == "lookup" else "draft")
+
+    @staticmethod
+    def _recall(request: GenerationRequest, drafter: Drafter | None) -> Recall | None:
+        """Lookup by itself, or as the companion of a draft whose block length is not prescribed."""
+        wanted = drafter is not None and (drafter.mode == "lookup" or request.block_length is None)
+        return LookupIndex() if wanted else None
 
     def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int, tight: bool) -> Iterator[Event]:
         """``tight``: the context ends before the token limit that was asked for."""
-        steps = decode_speculative(state) if state.session is not None else decode_baseline(state)
-        length = state.policy.block_length if state.session is not None else 0
+        plain = mode == "baseline"
+        steps = decode_baseline(state) if plain else decode_speculative(state)
+        length = 0 if plain else state.policy.block_length
         try:
             for index, step in enumerate(steps):
                 if index == 0:
@@ -173,7 +186,7 @@ class Engine:
                     yield PrefillProgress(prompt_tokens, prompt_tokens, answer.now())
                     yield Started(mode, prompt_tokens, answer.cached_tokens, length, answer.now(), answer.cache)
                 yield from answer.take(step, first=index == 0)
-                if state.session is not None and state.policy.block_length != length:
+                if not plain and state.policy.block_length != length:
                     length = state.policy.block_length
                     yield BlockLength(length, state.policy.reason, answer.now())
                 if answer.ended_by_string:

@@ -13,6 +13,7 @@ from typing import Literal
 
 Mode = Literal["auto", "dflash", "baseline", "lookup"]
 FinishReason = Literal["stop", "length", "cancelled"]
+Source = Literal["draft", "lookup"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class BlockLength:
-    """The block length changed, and why, in words. 0: speculation is parked because plain decoding is measured to be faster."""
+    """The block length changed, and why, in words. 0: speculation is parked because plain decoding is measured to be faster.
+
+    Beside a draft, passages that occurred before are looked up whatever this length is; ``Cycle.source`` tells them apart.
+    """
 
     length: int
     reason: str
@@ -58,9 +62,10 @@ class BlockLength:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One draft pass and one verify pass; plain decoding reports each step as a cycle that proposed nothing.
+    """One verify pass over what ``source`` proposed; plain decoding reports each step as a cycle that proposed nothing.
 
     ``committed`` counts the tokens that entered the answer: accepted + 1, less what a stop or the token limit cut off.
+    ``source`` is "draft" after a draft pass, "lookup" for what followed the same tokens earlier, None where nothing was proposed.
     """
 
     index: int
@@ -68,6 +73,7 @@ class Cycle:
     accepted: int
     committed: int
     at_s: float
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,7 @@ class Statistics:
     ``cached_tokens`` and ``cache`` are those of ``Started``.
     ``kept_tokens`` of the prompt were read, None: all of them; otherwise the answer is approximate. ``dropped_messages`` and
     ``dropped_tokens`` were left out of the prompt, ``context_full``: the answer ended where the context does.
+    ``lookup_proposed`` and ``lookup_accepted`` are the parts of ``proposed`` and ``accepted`` that were looked up, not drafted.
     """
 
     mode: Mode
@@ -174,6 +181,8 @@ class Statistics:
     dropped_messages: int = 0
     dropped_tokens: int = 0
     context_full: bool = False
+    lookup_proposed: int = 0
+    lookup_accepted: int = 0
 
     @property
     def decode_tok_s(self) -> float:

@@ -16,6 +16,7 @@ from mlx_lm.utils import load_tokenizer
 from engine.bench.environment import processor
 from engine.decoding.controller import Controller
 from engine.decoding.costs import cached_costs, measure_costs
+from engine.decoding.odds import LookupOdds
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
 from engine.drafters.lookup import LookupDrafter
@@ -66,12 +67,15 @@ def load(
         draft = load_draft(resolved.draft, target.shape, dtype)
         block = resolved.block_length or draft.convention.block_length
         drafters["dflash"] = DFlashDrafter(draft, target, resolved.draft.name, block)
-    controller = None
-    if (drafter := drafters.get("dflash")) is not None:
+    controllers: dict[Mode, Controller] = {}
+    if drafters:
         report("Measuring this machine", 0.9)
-        identity = cost_identity(resolved, drafter.block_length, options)
+        drafter = drafters.get("dflash")
+        block = drafter.block_length if drafter else 1
+        identity = cost_identity(resolved, block, options)
         costs = cached_costs(cache_folder() / "costs", identity, lambda: measure_costs(target, drafter))
-        controller = Controller(costs, drafter.block_length)
+        odds = LookupOdds()  # what repeats itself does so whoever proposes
+        controllers = {mode: Controller(costs, block if mode == "dflash" else 1, odds) for mode in drafters}
     report("Measuring this machine", 0.95)
     chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
     report("Ready", 1.0)
@@ -81,7 +85,7 @@ def load(
         drafters=drafters,
         stop_ids=stop_token_ids(resolved.target, tokenizer),
         info=_info(resolved, target, drafters, reason),
-        controller=controller,
+        controllers=controllers,
         chunk=chunk,
     )
 

@@ -37,6 +37,8 @@ def answer_record(finished: Finished, with_text: bool = True) -> dict[str, Any]:
         "dropped_messages": numbers.dropped_messages,
         "dropped_tokens": numbers.dropped_tokens,
         "context_full": numbers.context_full,
+        "lookup_proposed": numbers.lookup_proposed,
+        "lookup_accepted": numbers.lookup_accepted,
     }
     if finished.logprobs:
         record["logprobs"] = [_logprob_record(entry) for entry in finished.logprobs]

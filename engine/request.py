@@ -59,7 +59,7 @@ class SparsePrefill:
 class GenerationRequest:
     """One answer to produce.
 
-    ``mode`` "auto" is "dflash" where the pair has a draft and "baseline" otherwise. ``temperature`` 0 is greedy; above 0 the
+    ``mode`` "auto" is "dflash" where the pair has a draft and "lookup" otherwise. ``temperature`` 0 is greedy; above 0 the
     same ``seed`` gives the same text in every mode. ``block_length`` overrides the pair's own (anchor included); ``stop``
     strings end the answer and are not part of it. ``exact`` uses only block lengths whose verify rows were measured to equal plain
     steps bit for bit (``PairInfo.exact_widths``), and decodes plainly where there are none. ``use_cache`` False neither starts from

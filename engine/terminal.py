@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.bench.run import run_suite
 from engine.bench.suite import Prompt
+from engine.events import Mode
 from engine.request import Message
 
 if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
@@ -18,29 +19,40 @@ DEMO_PROMPTS = (
     Prompt("list", (Message("user", "List the first twenty prime numbers."),)),
     Prompt("prose", (Message("user", "Explain how rainbows form."),)),
 )
-HEADER = f"{'prompt':<22} {'plain':>10} {'DFlash':>10} {'speed-up':>9} {'tokens/cycle':>13} {'accepted':>9}  texts"
+NAMES: dict[Mode, str] = {"dflash": "DFlash", "lookup": "lookup"}
 
 
 def compare_prompts(
-    engine: Engine, prompts: Sequence[Prompt], max_tokens: int, repeat: int, out: TextIO, cancel: threading.Event
+    engine: Engine,
+    prompts: Sequence[Prompt],
+    max_tokens: int,
+    repeat: int,
+    out: TextIO,
+    cancel: threading.Event,
+    mode: Mode = "dflash",
 ) -> dict[str, Any]:
-    """Runs ``prompts`` in both modes, prints a line for each as it ends, and returns what ``run_suite`` does."""
+    """Runs ``prompts`` plainly and in ``mode``, prints a line for each as it ends, and returns what ``run_suite`` does."""
 
     def show(_done: int, _total: int, run: dict[str, Any]) -> None:
         print(run_line(run), file=out, flush=True)
 
     print(f"{engine.info.name} on {engine.info.device}, {engine.info.dtype}, block of {engine.info.block_length}", file=out)
-    print(HEADER, file=out, flush=True)
-    return run_suite(engine, prompts, max_tokens, repeat, show, cancel)
+    print(header(mode), file=out, flush=True)
+    return run_suite(engine, prompts, max_tokens, repeat, show, cancel, mode)
+
+
+def header(mode: Mode = "dflash") -> str:
+    """The headings of ``run_line``'s columns."""
+    return f"{'prompt':<22} {'plain':>10} {NAMES[mode]:>10} {'speed-up':>9} {'tokens/cycle':>13} {'accepted':>9}  texts"
 
 
 def run_line(run: dict[str, Any]) -> str:
-    """One run as a row under ``HEADER``."""
-    plain, dflash = run["baseline"], run["dflash"]
-    rate = dflash["acceptance_rate"]
+    """One run as a row under ``header``."""
+    plain, other = run["baseline"], run[run["mode"]]
+    rate = other["acceptance_rate"]
     return (
-        f"{run['id'][:22]:<22} {plain['decode_tok_s']:>6.1f} t/s {dflash['decode_tok_s']:>6.1f} t/s {_times(run['speedup']):>9} "
-        f"{dflash['tokens_per_cycle']:>13.2f} {'-' if rate is None else f'{rate:.0%}':>9}  {verdict_words(run)}"
+        f"{run['id'][:22]:<22} {plain['decode_tok_s']:>6.1f} t/s {other['decode_tok_s']:>6.1f} t/s {_times(run['speedup']):>9} "
+        f"{other['tokens_per_cycle']:>13.2f} {'-' if rate is None else f'{rate:.0%}':>9}  {verdict_words(run)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Runs both modes on the same prompts, one after the other in one process, and compares them."""
+"""Runs plain decoding and one other mode on the same prompts, one after the other in one process, and compares them."""
 
 from __future__ import annotations
 
@@ -29,46 +29,50 @@ def run_suite(
     repeat: int = 1,
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
+    mode: Mode = "dflash",
 ) -> dict[str, Any]:
-    """{"environment", "runs", "summary"} over ``prompts``. Cancelled: the runs finished by then.
+    """{"environment", "runs", "summary"} over ``prompts``, plain decoding against ``mode``. Cancelled: the runs finished by then.
 
     With ``repeat`` above 1 the modes alternate and each mode's median run by decoding rate is kept.
     """
-    if engine.info.draft_name is None:
-        raise RequestError(f"{engine.info.name} has no draft to compare with: give a pair TARGET+DRAFT.")
+    if mode == "dflash" and engine.info.draft_name is None:
+        raise RequestError(f"{engine.info.name} has no draft to compare with: give a pair TARGET+DRAFT, or the mode lookup.")
     for prompt in prompts:
         _check_room(engine, prompt)
     cancel = cancel or threading.Event()
     runs: list[dict[str, Any]] = []
-    for mode in ("baseline", "dflash"):
-        _answer(engine, prompts[0], mode, WARM_UP_TOKENS, cancel)
+    for warmed in ("baseline", mode):
+        _answer(engine, prompts[0], warmed, WARM_UP_TOKENS, cancel)
     for number, prompt in enumerate(prompts):
-        run = run_prompt(engine, prompt, max_tokens, repeat, cancel)
+        run = run_prompt(engine, prompt, max_tokens, repeat, cancel, mode)
         if run is None:
             break
         runs.append(run)
         if progress is not None:
             progress(number + 1, len(prompts), run)
-    return {"environment": environment(engine.info), "runs": runs, "summary": summary(runs)}
+    return {"environment": environment(engine.info), "runs": runs, "summary": summary(runs, mode)}
 
 
-def run_prompt(engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, cancel: threading.Event) -> dict[str, Any] | None:
-    """One prompt in both modes, with the speed-up and the identity verdict; None when cancelled before its end."""
-    answers: dict[Mode, list[Finished]] = {"baseline": [], "dflash": []}
+def run_prompt(
+    engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, cancel: threading.Event, mode: Mode = "dflash"
+) -> dict[str, Any] | None:
+    """One prompt plainly and in ``mode``, with the speed-up and the identity verdict; None when cancelled before its end."""
+    answers: dict[Mode, list[Finished]] = {"baseline": [], mode: []}
     for _ in range(repeat):
-        for mode, collected in answers.items():
-            collected.append(_answer(engine, prompt, mode, max_tokens, cancel))
+        for turn, collected in answers.items():
+            collected.append(_answer(engine, prompt, turn, max_tokens, cancel))
             if cancel.is_set():
                 return None
-    baseline, dflash = (_median_run(answers[mode]) for mode in ("baseline", "dflash"))
-    verdict = compare_tokens(baseline.token_ids, dflash.token_ids)
-    limit = limit_tok_s(dflash)
+    baseline, other = (_median_run(collected) for collected in answers.values())
+    verdict = compare_tokens(baseline.token_ids, other.token_ids)
+    limit = limit_tok_s(other)
     return {
         "id": prompt.id,
-        "completion_tokens": dflash.statistics.completion_tokens,
+        "mode": mode,
+        "completion_tokens": other.statistics.completion_tokens,
         "baseline": answer_record(baseline, with_text=False),
-        "dflash": answer_record(dflash, with_text=False),
-        "speedup": _ratio(dflash.statistics.decode_tok_s, baseline.statistics.decode_tok_s),
+        mode: answer_record(other, with_text=False),
+        "speedup": _ratio(other.statistics.decode_tok_s, baseline.statistics.decode_tok_s),
         "identical": verdict.identical,
         "first_divergence": None
         if verdict.first_difference is None
@@ -77,19 +81,19 @@ def run_prompt(engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, can
             "margin": engine.top2_margin(engine.encode(prompt.messages) + list(baseline.token_ids[: verdict.first_difference])),
         },
         "limit_tok_s": limit,
-        "efficiency": None if limit is None else dflash.statistics.decode_tok_s / limit,
+        "efficiency": None if limit is None else other.statistics.decode_tok_s / limit,
     }
 
 
-def limit_tok_s(dflash: Finished) -> float | None:
+def limit_tok_s(answer: Finished) -> float | None:
     """The rate if a cycle were nothing but its draft and verify pass; None for an answer without a timed cycle."""
-    numbers = dflash.statistics
+    numbers = answer.statistics
     busy = numbers.draft_s + numbers.verify_s
     return (numbers.completion_tokens - 1) / busy if busy > 0 and numbers.cycles else None
 
 
-def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Medians over the runs; None where no run has the figure."""
+def summary(runs: Sequence[dict[str, Any]], mode: Mode = "dflash") -> dict[str, Any]:
+    """Medians over the runs of plain decoding and ``mode``; None where no run has the figure."""
 
     def median(values: Iterator[float | None]) -> float | None:
         known = [value for value in values if value is not None]
@@ -98,11 +102,11 @@ def summary(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {
         name: median(run[name] for run in runs) for name in ("completion_tokens", "speedup", "limit_tok_s", "efficiency")
     }
-    for mode in ("baseline", "dflash"):
-        result[f"{mode}_tok_s"] = median(run[mode]["decode_tok_s"] for run in runs)
-        result[f"{mode}_ttft_s"] = median(run[mode]["ttft_s"] for run in runs)
-    result["tokens_per_cycle"] = median(run["dflash"]["tokens_per_cycle"] for run in runs)
-    result["acceptance_rate"] = median(run["dflash"]["acceptance_rate"] for run in runs)
+    for side in ("baseline", mode):
+        result[f"{side}_tok_s"] = median(run[side]["decode_tok_s"] for run in runs)
+        result[f"{side}_ttft_s"] = median(run[side]["ttft_s"] for run in runs)
+    result["tokens_per_cycle"] = median(run[mode]["tokens_per_cycle"] for run in runs)
+    result["acceptance_rate"] = median(run[mode]["acceptance_rate"] for run in runs)
     result["slowest_speedup"] = min((run["speedup"] for run in runs if run["speedup"] is not None), default=None)
     result["runs"] = len(runs)
     result["identical_runs"] = sum(run["identical"] for run in runs)

@@ -14,15 +14,20 @@ from engine.drafters.protocol import Drafter
 from engine.measured import measured_once
 from engine.targets.protocol import Target
 
-WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16)
+WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+WIDE = 16  # from here on only looked-up blocks are so wide: each costs much and is measured less often
 CONTEXT_ROWS = 128  # a usual prompt; longer ones are corrected by what the loop observes
 REPEATS = 4
-FORMAT = 1
+WIDE_REPEATS = 2
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CostCurve:
-    """Seconds of a verify pass and of a draft pass over each of ``widths`` slots; between them linear."""
+    """Seconds of a verify pass and of a draft pass over each of ``widths`` slots; between them linear.
+
+    Beyond the draft's own block ``draft_s`` stays as it is there.
+    """
 
     widths: tuple[int, ...]
     verify_s: tuple[float, ...]
@@ -64,9 +69,10 @@ class PassCosts:
         self._timed_expected = [0.0, 0.0]
         self._timed = [0.0, 0.0]
 
-    def add(self, width: int, draft_s: float | None, verify_s: float | None) -> None:
-        """One cycle of ``width`` slots; its times where it was timed."""
-        expected = (self._curve.draft(width), self._curve.verify(width)) if self._curve else (float(width > 1), 1.0)
+    def add(self, width: int, draft_s: float | None, verify_s: float | None, drafted: bool = True) -> None:
+        """One cycle of ``width`` slots; its times where it was timed. ``drafted`` False: there was no draft pass."""
+        draft, verify = (self._curve.draft(width), self._curve.verify(width)) if self._curve else (float(width > 1), 1.0)
+        expected = (draft if drafted else 0.0, verify)
         for index, (seconds, share) in enumerate(zip((draft_s, verify_s), expected, strict=True)):
             self._expected[index] += share
             if verify_s is not None:
@@ -75,32 +81,38 @@ class PassCosts:
 
     def totals(self) -> tuple[float, float]:
         """Estimated draft and verify seconds; 0 where no cycle was timed."""
-        draft_s, verify_s = (
-            whole * timed / share if share else 0.0
-            for whole, timed, share in zip(self._expected, self._timed, self._timed_expected, strict=True)
-        )
-        return draft_s, verify_s
+        slower = [timed / share if share else 0.0 for timed, share in zip(self._timed, self._timed_expected, strict=True)]
+        if not self._timed_expected[0]:  # only looked-up blocks were timed
+            slower[0] = slower[1]
+        return self._expected[0] * slower[0], self._expected[1] * slower[1]
 
 
-def measure_costs(target: Target, drafter: Drafter, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
-    """Times every width up to the drafter's block, in an order that spreads a passing disturbance over all of them."""
-    widths = (*(width for width in WIDTHS if width < drafter.block_length), drafter.block_length)
-    cache, session = target.make_cache(), drafter.session()
+def measure_costs(target: Target, drafter: Drafter | None, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
+    """Times every width in an order that spreads a passing disturbance over all of them; ``drafter`` None: verify passes only."""
+    block = drafter.block_length if drafter else 1
+    widths = tuple(sorted({*WIDTHS, block}))
+    cache, session = target.make_cache(), drafter.session() if drafter else None
+    taps = drafter.taps if drafter else ()
     prompt = mx.zeros((CONTEXT_ROWS,), dtype=mx.int32)
-    output = target.forward(prompt, cache, drafter.taps)
-    mx.eval(target.cache_arrays(cache), session.prefill(output.taps, 0))
-    times: dict[str, dict[int, list[float]]] = {"verify": {w: [] for w in widths}, "draft": {w: [] for w in widths}}
+    output = target.forward(prompt, cache, taps)
+    mx.eval(target.cache_arrays(cache), session.prefill(output.taps, 0) if session else [])
+    verify: dict[int, list[float]] = {width: [] for width in widths}
+    draft: dict[int, list[float]] = {width: [] for width in widths if width <= block}
     for repeat in range(REPEATS + 1):
         for width in widths:
-            verify_s = _timed(mx.argmax(target.forward(prompt[:width], cache, drafter.taps).logits, axis=-1), clock)
+            if width > max(WIDE, block) and repeat > WIDE_REPEATS:
+                continue
+            verify[width].append(_timed(mx.argmax(target.forward(prompt[:width], cache, taps).logits, axis=-1), clock))
             target.rollback(cache, width)
-            draft_s = _timed(session.propose(prompt[:1], None, CONTEXT_ROWS, width - 1, [0, 0, 0]), clock)
-            if repeat:  # the first round warms up
-                times["verify"][width].append(verify_s)
-                times["draft"][width].append(draft_s)
-    # The shortest of each: whatever else the machine does can only add, and the curve is kept for long.
-    verify, draft = ([min(times[kind][width]) for width in widths] for kind in ("verify", "draft"))
-    return CostCurve(widths, tuple(verify), tuple(draft))
+            if session is not None and width <= block:
+                draft[width].append(_timed(session.propose(prompt[:1], None, CONTEXT_ROWS, width - 1, [0, 0, 0]), clock))
+    # The shortest of each but the first, which warms up: whatever else the machine does can only add, and the curve is kept.
+    draft_s = {width: min(times[1:], default=0.0) for width, times in draft.items()}
+    return CostCurve(
+        widths,
+        tuple(min(times[1:]) for times in verify.values()),
+        tuple(draft_s[min(width, block)] for width in widths),
+    )
 
 
 def _timed(array: mx.array | None, clock: Callable[[], float]) -> float:

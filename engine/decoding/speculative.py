@@ -1,4 +1,4 @@
-"""The one speculative loop, for every drafter: draft, verify, accept, roll back; or plain steps while speculation is parked.
+"""The one speculative loop, for every source of proposals: propose, verify, accept, roll back; or plain steps where none pays.
 
 A cycle waits for the device once, for the target's choices. The next draft and its verify pass are launched before the
 tokens are handed out, so whoever consumes them does so while the device works.
@@ -40,16 +40,17 @@ class _Flight:
 
 def decode_speculative(state: Decoding) -> Generator[Step]:
     """Yields the first token, then one ``Step`` a cycle or plain step, until a stop token, the limit or cancel."""
+    if state.recall is not None:
+        state.recall.extend(state.committed)  # the prompt, while the device works on the first token
     run = _Run(state)
     tokens, run.ended = state.cut(read_ids(state.anchor), 0)
-    state.committed += tokens
-    run.produced = len(tokens)
+    run.remember(tokens)
     if not tokens:
         return
     step = Step(tuple(tokens), 0, 0, logprobs=read_logprobs(state.anchor_logprobs, tokens))
     while True:
-        flight, choice = None, None if run.ended else state.policy.choose()
-        timed = choice is not None and not choice.parked and run.next_cycle_is_timed()
+        flight, choice = None, None if run.ended else state.policy.choose(run.matched)
+        timed = choice is not None and not choice.plain and run.next_cycle_is_timed()
         if choice is not None and not timed:
             flight = run.launch(choice)
         yield step
@@ -57,16 +58,21 @@ def decode_speculative(state: Decoding) -> Generator[Step]:
             return
         if flight is None:  # timed: nothing else may run beside it
             flight = run.launch(choice, timed=True)
-        step = (yield from run.parked_stretch(flight)) if choice.parked else run.land(flight)
+        step = (yield from run.plain_stretch(flight)) if choice.plain else run.land(flight)
 
 
 class _Run:
-    """The moving parts of one answer. ``rows`` are tap rows committed but not yet given to the drafter."""
+    """The moving parts of one answer. ``rows`` are tap rows committed but not yet given to the draft, in order."""
 
     def __init__(self, state: Decoding):
-        self.state, self.rows = state, state.tap_rows
+        self.state, self.rows = state, [] if state.tap_rows is None else [state.tap_rows]
         self.produced = self.cycles = 0
         self.ended = False
+
+    @property
+    def matched(self) -> int | None:
+        """How many of the newest tokens stood before."""
+        return self.state.recall.matched if self.state.recall is not None else None
 
     def next_cycle_is_timed(self) -> bool:
         return self.cycles % TIMED_EVERY == 1
@@ -74,17 +80,12 @@ class _Run:
     def launch(self, choice: Choice, timed: bool = False) -> _Flight:
         """Builds and starts one pass. When ``timed``, draft and verify are run to their end one after the other."""
         start = time.perf_counter()
-        if choice.parked:
+        if choice.plain:
             return self._launch_plain(choice, self.state.anchor, self.state.position, start)
         state = self.state
-        assert state.session is not None
         length = min(choice.length, state.max_tokens - self.produced) - 1  # more could not be emitted
-        proposals = state.session.propose(state.anchor, self.rows, state.position, length, state.committed)
-        self.rows = None
-        draft_s = None
-        if proposals is None:
-            proposals = state.anchor[:0]
-        elif timed:
+        proposals, draft_s = self._proposals(choice, length), None
+        if timed and choice.source == "draft":
             draft_s = _timed(proposals)
         else:
             mx.async_eval(proposals)
@@ -101,39 +102,55 @@ class _Run:
             mx.async_eval(result, *([] if logprobs is None else [logprobs]))
         return flight
 
+    def _proposals(self, choice: Choice, length: int) -> mx.array:
+        """Up to ``length`` tokens [k] from the chosen source."""
+        state, proposals = self.state, None
+        if choice.source == "lookup":
+            assert state.recall is not None
+            return mx.array(state.recall.propose(length), dtype=state.anchor.dtype)
+        if state.session is not None:
+            rows = mx.concatenate(self.rows) if self.rows else None
+            self.rows = []
+            proposals = state.session.propose(state.anchor, rows, state.position, length, state.committed)
+        return state.anchor[:0] if proposals is None else proposals
+
     def land(self, flight: _Flight) -> Step:
         """Waits for a cycle, rolls the target back to what stands, and moves the anchor."""
         state = self.state
         *choices, accepted = read_ids(flight.result)  # the cycle's one wait
         seconds = time.perf_counter() - flight.start
-        if flight.draft_s is not None and flight.verify_s is not None:
-            seconds = flight.draft_s + flight.verify_s
+        if flight.verify_s is not None:
+            seconds = (flight.draft_s or 0.0) + flight.verify_s
         state.target.rollback(state.cache, flight.proposed - accepted)
         state.sampler.advance(flight.block[: accepted + 1])
-        self.rows = None if flight.taps is None else flight.taps[: accepted + 1]
+        if flight.taps is not None:
+            self.rows.append(flight.taps[: accepted + 1])
         tokens = self._commit(choices[: accepted + 1])
         state.position += accepted + 1
         state.anchor = mx.array(tokens[-1:], dtype=state.anchor.dtype)
         self.cycles += 1
-        state.policy.observe(flight.choice.length, flight.proposed, accepted, seconds)
-        logprobs = read_logprobs(flight.logprobs, tokens)
-        return Step(tuple(tokens), flight.proposed, min(accepted, len(tokens)), flight.draft_s, flight.verify_s, logprobs=logprobs)
+        state.policy.observe(flight.choice, flight.proposed, accepted, seconds)
+        source = flight.choice.source if flight.proposed else None
+        logprobs, accepted = read_logprobs(flight.logprobs, tokens), min(accepted, len(tokens))
+        return Step(tuple(tokens), flight.proposed, accepted, flight.draft_s, flight.verify_s, source=source, logprobs=logprobs)
 
-    def parked_stretch(self, flight: _Flight) -> Generator[Step, None, Step]:
+    def plain_stretch(self, flight: _Flight) -> Generator[Step, None, Step]:
         """Plain steps, each launched before the one ahead of it is waited for; returns the last one instead of yielding it."""
         state, left, taken = self.state, flight.choice.steps, 0
         start = earlier = time.perf_counter()
         while True:
             left, taken = left - 1, taken + 1
-            more = left > 0 and self.produced + 1 < state.max_tokens
+            # What the last token brought back is known one step late: the step after it is under way already.
+            more = left > 0 and self.produced + 1 < state.max_tokens and not state.policy.wakes(self.matched)
             following = self._launch_plain(flight.choice, flight.result, state.position + 1, earlier) if more else None
             tokens = self._commit(read_ids(flight.result))
             now = time.perf_counter()
-            self._keep_rows(flight.taps)
+            if flight.taps is not None:
+                self.rows.append(flight.taps)
             state.position += 1
             state.anchor = flight.result
-            logprobs = read_logprobs(flight.logprobs, tokens)
-            step = Step(tuple(tokens), 0, 0, None, now - earlier, parked=True, logprobs=logprobs)
+            logprobs, parked = read_logprobs(flight.logprobs, tokens), flight.choice.parked
+            step = Step(tuple(tokens), 0, 0, None, now - earlier, plain=True, parked=parked, logprobs=logprobs)
             if self.ended or following is None or state.cancel.is_set():
                 # The first step shared the device with nothing; a stretch of one is all launch and tells too little.
                 state.policy.observe_plain(taken, now - start if taken > 1 else math.nan)
@@ -149,15 +166,17 @@ class _Run:
         mx.async_eval(*(array for array in (chosen, output.taps, logprobs) if array is not None))
         return _Flight(choice, 0, output.taps, anchor, chosen, logprobs, start)
 
-    def _keep_rows(self, taps: mx.array | None) -> None:
-        if taps is not None:
-            self.rows = taps if self.rows is None else mx.concatenate([self.rows, taps])
-
     def _commit(self, choices: list[int]) -> list[int]:
         tokens, self.ended = self.state.cut(choices, self.produced)
+        self.remember(tokens)
+        return tokens
+
+    def remember(self, tokens: list[int]) -> None:
+        """Adds ``tokens`` to the answer, and tells the policy which of them a lookup foresaw."""
         self.produced += len(tokens)
         self.state.committed += tokens
-        return tokens
+        if self.state.recall is not None:
+            self.state.policy.observe_foreseen(self.state.recall.extend(tokens))
 
 
 def _timed(array: mx.array) -> float:

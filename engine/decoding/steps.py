@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
@@ -10,9 +11,9 @@ import mlx.core as mx
 
 from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import NOT_A_NUMBER, Sampler
-from engine.drafters.protocol import DraftSession
+from engine.drafters.protocol import DraftSession, Recall
 from engine.errors import ModelError
-from engine.events import TokenLogprob
+from engine.events import Source, TokenLogprob
 from engine.targets.protocol import Cache, Target
 
 
@@ -23,10 +24,11 @@ def read_ids(ids: mx.array) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One cycle's outcome. ``tokens`` entered the answer; ``accepted`` of ``proposed`` came from the drafter.
+    """One cycle's outcome. ``tokens`` entered the answer; ``accepted`` of ``proposed`` came from ``source``.
 
-    ``draft_s`` and ``verify_s`` are None except in a cycle that was timed part by part. ``parked``: a plain step taken because
-    speculation would have been slower; its ``verify_s`` is always known. ``logprobs``: one a token where asked for, else empty.
+    ``draft_s`` and ``verify_s`` are None except in a cycle that was timed part by part. ``plain``: a plain step, whose
+    ``verify_s`` is always known; ``parked``: it was taken because speculation would have been slower. ``logprobs``: one a token
+    where asked for, else empty.
     """
 
     tokens: tuple[int, ...]
@@ -34,7 +36,9 @@ class Step:
     accepted: int
     draft_s: float | None = None
     verify_s: float | None = None
+    plain: bool = False
     parked: bool = False
+    source: Source | None = None
     logprobs: tuple[TokenLogprob, ...] = ()
 
 
@@ -49,14 +53,20 @@ class Policy(Protocol):
     def reason(self) -> str:
         """Why this length, or why parked."""
 
-    def choose(self) -> Choice:
-        """What to do next. Called once a cycle or parked stretch."""
+    def choose(self, matched: int | None = None) -> Choice:
+        """What to do next, where the newest ``matched`` tokens stood before. Called once a cycle or plain stretch."""
 
-    def observe(self, length: int, proposed: int, accepted: int, seconds: float) -> None:
-        """What a cycle of ``length`` slots brought and how many ``seconds`` it took."""
+    def wakes(self, matched: int | None) -> bool:
+        """Whether a plain stretch should end early, because what was ``matched`` now pays."""
+
+    def observe(self, choice: Choice, proposed: int, accepted: int, seconds: float) -> None:
+        """What a cycle of ``choice`` brought and how many ``seconds`` it took."""
 
     def observe_plain(self, steps: int, seconds: float) -> None:
-        """``steps`` parked steps took ``seconds`` (nan: not known)."""
+        """``steps`` plain steps took ``seconds`` (nan: not known)."""
+
+    def observe_foreseen(self, outcomes: Sequence[tuple[int, bool]]) -> None:
+        """Tokens that a lookup foresaw, proposed or not: how many tokens were matched before each, and whether it was right."""
 
 
 @dataclass(slots=True)
@@ -79,6 +89,7 @@ class Decoding:
     session: DraftSession | None = None
     taps: tuple[int, ...] = ()
     tap_rows: mx.array | None = None  # [1, n*H], the row before the anchor
+    recall: Recall | None = None
     policy: Policy = field(default_factory=lambda: FixedLength(1))
     broken: bool = False
 

@@ -1,4 +1,4 @@
-"""Lookup drafting: what followed the same few tokens earlier in prompt or answer is proposed again. Needs no draft model."""
+"""Lookup drafting: what followed the same tokens earlier in prompt or answer is proposed again. Needs no draft model."""
 
 from __future__ import annotations
 
@@ -9,45 +9,94 @@ import mlx.core as mx
 from engine.drafters.protocol import Draw
 from engine.events import Mode
 
-NGRAM = 3
+PLACES = 64  # how many earlier places are looked at, the latest first
+LONGEST = 64  # a match of so many tokens counts as no longer
+FAITH = 4  # after a match of so many tokens, one that comes differently may have been changed on purpose
 
 
 class LookupDrafter:
-    """Works with any target that can roll back."""
+    """Stands for lookup where a drafter is asked for. Works with any target that can roll back."""
 
     mode: Mode = "lookup"
     name = "lookup"
     taps: tuple[int, ...] = ()
+    block_length = LONGEST
 
-    def __init__(self, block_length: int = 16):
-        self.block_length = block_length
+    def session(self, draw: Draw | None = None) -> None:
+        return None
 
-    def session(self, draw: Draw | None = None) -> LookupSession:
-        return LookupSession()
-
-    def features(self, taps: mx.array) -> mx.array | None:
+    def features(self, taps: mx.array) -> None:
         return None
 
 
-class LookupSession:
-    """Index of every n-gram's latest earlier place in one request."""
+class LookupIndex:
+    """The memory of one request. A token costs at most ``PLACES`` comparisons and about 200 bytes.
+
+    Of the latest ``PLACES`` places where the newest two tokens stood, the one with the longest match counts, the latest of equals;
+    where there is none, the latest place of the newest token. What came as foreseen is followed without looking again. Where a
+    match of ``FAITH`` tokens ends in another token, as an edit makes, the passage is followed behind that token.
+    """
 
     def __init__(self) -> None:
-        self._follower: dict[tuple[int, ...], int] = {}
-        self._indexed = 0
+        self._tokens: list[int] = []
+        self._single: dict[int, int] = {}  # the place behind each token's latest occurrence
+        self._pair: dict[tuple[int, int], int] = {}  # the same of each two tokens
+        self._earlier: list[int] = []  # for the place behind token i, the place of the same two tokens before; -1 for none
+        self._source = -1  # the place whose token is foreseen next
+        self._length = 0
 
-    def prefill(self, taps: mx.array | None, position: int) -> list[mx.array]:
-        return []
+    @property
+    def matched(self) -> int | None:
+        """How many of the newest tokens stood before, at most ``LONGEST``; None where there is nothing to propose."""
+        return None if self._source < 0 else self._length
 
-    def restore(self, features: mx.array, position: int) -> list[mx.array]:
-        return []
+    def extend(self, tokens: Sequence[int]) -> list[tuple[int, bool]]:
+        """Takes the next committed ``tokens``. For each that was foreseen: ``matched`` before it, and whether it came so."""
+        outcomes = []
+        for token in tokens:
+            right = self._source >= 0 and self._tokens[self._source] == token
+            if self._source >= 0:
+                outcomes.append((self._length, right))
+            candidate, single = self._file(token)
+            if right:
+                self._source, self._length = self._source + 1, min(self._length + 1, LONGEST)
+            else:
+                self._search(candidate, single)
+        return outcomes
 
-    def propose(
-        self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
-    ) -> mx.array | None:
-        for end in range(max(self._indexed, NGRAM), len(committed)):  # the newest n-gram itself stays out
-            self._follower[tuple(committed[end - NGRAM : end])] = end
-        self._indexed = len(committed)
-        start = self._follower.get(tuple(committed[-NGRAM:]))
-        found = committed[start : start + length] if start is not None else []
-        return mx.array(list(found), dtype=anchor.dtype) if found else None
+    def propose(self, length: int) -> list[int]:
+        """The ``length`` tokens that followed. Where they reach the newest token, what they began goes round again."""
+        period = len(self._tokens) - self._source
+        return [self._tokens[self._source + index % period] for index in range(length)]
+
+    def _file(self, token: int) -> tuple[int, int]:
+        """Appends ``token``; returns the latest earlier places of the two newest tokens and of ``token`` alone, -1 for none."""
+        self._tokens.append(token)
+        place, pair = len(self._tokens), -1
+        if place > 1:
+            key = (self._tokens[-2], token)
+            pair, self._pair[key] = self._pair.get(key, -1), place
+        self._earlier.append(pair)
+        single, self._single[token] = self._single.get(token, -1), place
+        return pair, single
+
+    def _search(self, place: int, single: int) -> None:
+        """Finds the best earlier place for the newest tokens."""
+        broken, following = self._length, self._source + 1
+        self._source, self._length = single, 1
+        for _ in range(PLACES):
+            if place < 0:
+                break
+            length = self._common(place)
+            if length > self._length:
+                self._source, self._length = place, length
+            place = self._earlier[place - 1]
+        if self._length == 1 and broken >= FAITH:
+            self._source, self._length = following, 0
+
+    def _common(self, place: int) -> int:
+        """How many tokens before ``place`` equal the newest ones, at most ``LONGEST``."""
+        tokens, end, length = self._tokens, len(self._tokens), 2
+        while length < min(place, LONGEST) and tokens[place - 1 - length] == tokens[end - 1 - length]:
+            length += 1
+        return length

@@ -32,6 +32,20 @@ class DraftSession(Protocol):
         """
 
 
+class Recall(Protocol):
+    """What stood in one prompt and answer before: the memory that lookup proposes from. All on the host."""
+
+    @property
+    def matched(self) -> int | None:
+        """How many of the newest tokens stood there before, None where there is nothing to propose."""
+
+    def extend(self, tokens: Sequence[int]) -> list[tuple[int, bool]]:
+        """Takes the next committed ``tokens``. For each that was foreseen: ``matched`` before it, and whether it came so."""
+
+    def propose(self, length: int) -> list[int]:
+        """The ``length`` tokens that followed; only where something is ``matched``."""
+
+
 class Drafter(Protocol):
     """Anything that proposes tokens."""
 
@@ -40,8 +54,11 @@ class Drafter(Protocol):
     taps: tuple[int, ...]
     block_length: int
 
-    def session(self, draw: Draw | None = None) -> DraftSession:
-        """Fresh state for one request. Drafters with logits propose by ``draw``, without it their likeliest tokens."""
+    def session(self, draw: Draw | None = None) -> DraftSession | None:
+        """Fresh state for one request; None for lookup, whose proposals come from a ``Recall``.
+
+        Drafters with logits propose by ``draw``, without it their likeliest tokens.
+        """
 
     def features(self, taps: mx.array) -> mx.array | None:
         """What a session keeps of ``taps`` [L, n*H]: rows [L, H] that ``restore`` takes again. None: it keeps nothing of them."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from engine import cli
+from engine import RequestError, cli
+from engine.bench.suite import Prompt, read_suite, short_suite
 from engine.engine import Engine
 from engine.models import ResolvedPair
 from engine.sampling_options import sampling_settings
@@ -44,9 +45,12 @@ ANSWER_FIELDS = [
     "dropped_messages",
     "dropped_tokens",
     "context_full",
+    "lookup_proposed",
+    "lookup_accepted",
 ]
 RUN_FIELDS = [
     "id",
+    "mode",
     "completion_tokens",
     "baseline",
     "dflash",
@@ -99,7 +103,7 @@ def test_generate_json_is_one_object_of_exactly_the_fields_scripts_know(run, pai
     assert record["mode"] == {"auto": "dflash"}.get(mode, mode)
     assert (record["finish_reason"], record["completion_tokens"], len(record["token_ids"])) == ("length", 12, 12)
     assert (record["fallback"], record["cached_tokens"]) == (None, 0)
-    assert 0 <= record["parked_cycles"] <= (record["cycles"] if record["mode"] == "dflash" else 0)  # a random draft never pays
+    assert 0 <= record["parked_cycles"] <= (record["cycles"] if record["mode"] != "baseline" else 0)  # a random draft never pays
     assert record["ttft_s"] > 0 and record["decode_tok_s"] > 0 and record["prompt_tokens"] > 10
     assert record["tokens_per_cycle"] == pytest.approx(11 / record["cycles"])
     assert record["acceptance_rate"] == (pytest.approx(record["accepted"] / record["proposed"]) if record["proposed"] else None)
@@ -148,13 +152,13 @@ def test_logprobs_are_in_the_json_only_where_asked_for(run, pair: str) -> None:
         assert 0 > entry["top"][0]["logprob"] >= entry["top"][1]["logprob"] and len(entry["top"]) == 2
 
 
-def test_a_target_alone_answers_and_says_why_it_does_not_speculate(run, pair: str) -> None:
+def test_a_target_alone_looks_up_and_says_why_it_does_not_draft(run, pair: str) -> None:
     target = pair.split("+")[0]
     code, out, _ = run(*generate(target, "--json", "--mode", "dflash"))
-    assert code == 0 and json.loads(out)["mode"] == "baseline"
-    assert json.loads(out)["fallback"] == "Plain decoding: this model has no draft."
+    assert code == 0 and json.loads(out)["mode"] == "lookup"
+    assert json.loads(out)["fallback"] == "Lookup drafting: this model has no draft."
     _, _, err = run(*generate(target))
-    assert err.startswith("slipstream: Plain decoding: this model has no draft.\n")
+    assert err.startswith("slipstream: Lookup drafting: this model has no draft.\n")
 
 
 class Input(io.TextIOWrapper):
@@ -347,6 +351,29 @@ def test_a_report_that_cannot_be_written_after_all_goes_to_stdout(run, pair: str
 def test_bench_without_a_draft_is_code_2(run, pair: str, prompts: Path, tmp_path: Path) -> None:
     code, _, err = run("bench", "--model", pair.split("+")[0], "--prompts", str(prompts), "--json", str(tmp_path / "x"))
     assert code == 2 and "has no draft to compare with" in err.splitlines()[-1]
+
+
+def test_bench_compares_lookup_where_there_is_no_draft(run, pair: str, prompts: Path, tmp_path: Path) -> None:
+    common = ("bench", "--model", pair.split("+")[0], "--prompts", str(prompts), "--max-tokens", "4", "--mode", "lookup")
+    code, _, err = run(*common, "--json", str(tmp_path / "out.json"))
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert code == 0 and "lookup" in err
+    assert [(run["mode"], run["lookup"]["mode"], run["identical"]) for run in report["runs"]] == [("lookup", "lookup", True)] * 2
+    assert report["summary"]["lookup_tok_s"] > 0
+
+
+def test_bench_takes_the_short_suite_by_default(run, pair: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def note(_engine: object, chosen: list[Prompt], *_rest: object) -> dict:
+        asked.append([prompt.id for prompt in chosen])
+        raise RequestError("enough")
+
+    monkeypatch.setattr("engine.terminal.run_suite", note)
+    for more in ((), ("--suite", "full")):
+        run("bench", "--model", pair, "--json", str(tmp_path / "out.json"), *more)
+    assert asked == [[prompt.id for prompt in short_suite()], [prompt.id for prompt in read_suite()]]
+    assert (len(asked[0]), len(asked[1])) == (20, 60)
 
 
 def test_models_list_names_the_starter_pair_and_its_state(run, starter: ResolvedPair) -> None:

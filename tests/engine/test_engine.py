@@ -35,7 +35,7 @@ def finished(events: list[Event]) -> Finished:
     return events[-1]
 
 
-@pytest.mark.parametrize("prompt", read_suite()[::5], ids=lambda prompt: prompt.id)
+@pytest.mark.parametrize("prompt", read_suite()[::12], ids=lambda prompt: prompt.id)
 def test_dflash_text_is_plain_text(engine: Engine, prompt) -> None:
     """A sample of the suite; the whole of it at 256 tokens runs in tests/perf."""
     answers = {
@@ -46,6 +46,36 @@ def test_dflash_text_is_plain_text(engine: Engine, prompt) -> None:
     assert verdict.identical, f"token {verdict.first_difference}"
     assert answers["dflash"].statistics.accepted > 0, "an accepted token in 40 is the least a working draft gives"
     assert answers["baseline"].text == answers["dflash"].text
+
+
+ADDRESSES = "Repeat this list of addresses:\n\n" + "\n".join(
+    f"{number}. {name}, {street}, {town}"
+    for number, (name, street, town) in enumerate(
+        [
+            ("Miriam Holt", "14 Garden Lane", "Bristol"),
+            ("Oskar Lindgren", "7 Harbour Street", "Malmo"),
+            ("Chiara Bellini", "22 Via Roma", "Turin"),
+            ("Peter Novak", "3 Castle Hill", "Brno"),
+        ],
+        1,
+    )
+)
+
+
+@pytest.mark.parametrize("mode", ["lookup", "dflash"])
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_copied_text_is_plain_text_and_comes_from_lookups(engine: Engine, mode: str, temperature: float) -> None:
+    plain, fast = (run(engine, ADDRESSES, mode=m, max_tokens=70, temperature=temperature, seed=2) for m in ("baseline", mode))
+    assert finished(fast).token_ids == finished(plain).token_ids
+    looked_up = [event for event in fast if isinstance(event, Cycle) and event.source == "lookup"]
+    assert looked_up and all(event.proposed for event in looked_up)
+    if temperature == 0:
+        assert finished(fast).statistics.tokens_per_cycle > 4
+
+
+def test_a_prescribed_block_length_means_the_draft_alone(engine: Engine) -> None:
+    cycles = [e for e in run(engine, ADDRESSES, mode="dflash", max_tokens=30, block_length=4) if isinstance(e, Cycle)]
+    assert {cycle.source for cycle in cycles} <= {"draft", None} and max(cycle.proposed for cycle in cycles) == 3
 
 
 @pytest.mark.parametrize("block_length", [2, 5, 16])
@@ -75,6 +105,10 @@ def test_every_number_of_the_statistics_can_be_recomputed_from_the_events(engine
     end = finished(events)
     numbers = end.statistics
     cycles = [event for event in events if isinstance(event, Cycle)]
+    looked_up = [cycle for cycle in cycles if cycle.source == "lookup"]
+    assert numbers.lookup_proposed == sum(c.proposed for c in looked_up)
+    assert numbers.lookup_accepted == sum(c.accepted for c in looked_up)
+    assert all((c.source is None) == (c.proposed == 0) for c in cycles)
     deltas = [event for event in events if isinstance(event, TextDelta)]
     started = next(event for event in events if isinstance(event, Started))
     assert started.mode == numbers.mode == mode

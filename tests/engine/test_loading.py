@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from engine import Cancelled, Fallback, Finished, GenerationRequest, LoadProgress, ModelError, RequestError, load
+from engine import Cancelled, Fallback, Finished, GenerationRequest, LoadProgress, ModelError, RequestError, Started, load
+from engine.drafters.lookup import LONGEST
 from engine.models import ResolvedPair
 from tests.engine.tiny import copy_tokenizer, draft_config, target_config, write_draft, write_target
 
@@ -61,13 +62,14 @@ def test_a_tiny_pair_of_another_family_decodes_identically(tmp_path: Path, start
 
 
 @pytest.mark.parametrize("mode", ["auto", "dflash"])
-def test_a_target_without_a_draft_answers_plainly_and_says_so(target: Path, mode: str) -> None:
+def test_a_target_without_a_draft_looks_up_under_the_controller_and_says_so(target: Path, mode: str) -> None:
     engine = load(str(target))
     assert engine.info.draft_name is None and engine.info.block_length == 0 and engine.info.no_draft_reason
     events = list(engine.generate(GenerationRequest.of("hello", mode=mode, max_tokens=5)))
-    assert isinstance(events[0], Fallback) and "no draft" in events[0].reason
-    end = events[-1]
-    assert isinstance(end, Finished) and end.statistics.mode == "baseline" and end.statistics.fallback == events[0].reason
+    assert events[0] == Fallback("Lookup drafting: this model has no draft.")
+    started, end = next(event for event in events if isinstance(event, Started)), events[-1]
+    assert isinstance(end, Finished) and end.statistics.mode == "lookup" and end.statistics.fallback == events[0].reason
+    assert started.block_length == LONGEST
     engine.close()
 
 

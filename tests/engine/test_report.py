@@ -10,7 +10,7 @@ import pytest
 from engine.bench.run import summary
 from engine.events import Finished, Statistics
 from engine.report import answer_record
-from engine.terminal import HEADER, run_line, summary_lines
+from engine.terminal import header, run_line, summary_lines
 
 STATISTICS = Statistics(
     mode="dflash",
@@ -26,6 +26,8 @@ STATISTICS = Statistics(
     verify_s=1.5,
     parked_cycles=0,
     fallback=None,
+    lookup_proposed=3,
+    lookup_accepted=2,
 )
 ANSWER = Finished("stop", "Řeka 虹", tuple(range(21)), STATISTICS)
 
@@ -56,6 +58,8 @@ def test_an_answer_is_recorded_with_every_figure() -> None:
         "dropped_messages": 0,
         "dropped_tokens": 0,
         "context_full": False,
+        "lookup_proposed": 3,
+        "lookup_accepted": 2,
     }
 
 
@@ -74,7 +78,7 @@ def test_rates_that_never_came_to_be_are_not_invented() -> None:
 
 def a_run(**changes: Any) -> dict[str, Any]:
     dflash = answer_record(ANSWER, with_text=False)
-    run = {"id": "rainbows", "completion_tokens": 21, "speedup": 2.5, "identical": True, "first_divergence": None}
+    run = {"id": "rainbows", "mode": "dflash", "completion_tokens": 21, "speedup": 2.5, "identical": True, "first_divergence": None}
     return run | {"limit_tok_s": 10.5, "efficiency": 0.95, "baseline": dflash | {"decode_tok_s": 4.0}, "dflash": dflash} | changes
 
 
@@ -108,7 +112,7 @@ def test_a_row_without_figures_has_dashes() -> None:
 def test_rows_stand_under_their_headings(name: str) -> None:
     row = run_line(a_run(id=name))
     for heading, value in (("speed-up", "2.50x"), ("accepted", "30%")):
-        end = HEADER.index(heading) + len(heading)
+        end = header().index(heading) + len(heading)
         assert row[:end].endswith(value)
     assert len(row) <= 100
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from engine.decoding.controller import FIRST_PAUSE, PROBE_SHARE, Controller, FixedLength
+from engine.decoding.controller import FIRST_PAUSE, PROBE_SHARE, Choice, Controller, FixedLength
 from engine.decoding.costs import CostCurve
 
 WIDTHS = (1, 2, 4, 8)
@@ -40,7 +40,7 @@ class Simulation:
                     accepted += 1
                 spent = self.costs.cycle(choice.length)
                 self.tokens += accepted + 1
-                self.controller.observe(choice.length, choice.length - 1, accepted, spent)
+                self.controller.observe(choice, choice.length - 1, accepted, spent)
             self.seconds += spent
         return self
 
@@ -90,7 +90,7 @@ def test_pauses_between_probes_grow_until_probing_costs_next_to_nothing() -> Non
             controller.observe_plain(choice.steps, choice.steps * CPU.verify(1))
         else:
             probes.append(choice.length)
-            controller.observe(choice.length, choice.length - 1, 0, CPU.cycle(choice.length))
+            controller.observe(choice, choice.length - 1, 0, CPU.cycle(choice.length))
     assert pauses[0] == FIRST_PAUSE and sorted(pauses) == pauses and pauses[-1] > 2 * FIRST_PAUSE
     lost = CPU.cycle(probes[-1]) - CPU.verify(1)
     assert lost / (pauses[-1] * CPU.verify(1) + lost) == pytest.approx(PROBE_SHARE, rel=0.2)
@@ -130,12 +130,12 @@ def test_a_machine_slower_at_wide_passes_than_measured_is_noticed() -> None:
 def test_one_stall_does_not_decide() -> None:
     controller = Controller(CPU, 8)
     Simulation(controller, CPU, steady(0.9)).run(200)
-    controller.observe(controller.block_length, 7, 7, 60.0)
+    controller.observe(Choice(controller.block_length), 7, 7, 60.0)
     assert not controller.choose().parked
 
 
 def test_unknown_times_are_left_out() -> None:
     controller = Controller(CPU, 8)
-    controller.observe(4, 3, 3, math.nan)
+    controller.observe(Choice(4), 3, 3, math.nan)
     controller.observe_plain(1, math.nan)
     assert math.isfinite(controller._rate(4)) and math.isfinite(controller._plain_rate())

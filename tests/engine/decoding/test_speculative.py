@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
+from itertools import pairwise
 
 import mlx.core as mx
 import pytest
@@ -14,7 +15,7 @@ from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import TIMED_EVERY, decode_speculative
 from engine.decoding.steps import Decoding, Step, read_ids
-from engine.drafters.lookup import LookupDrafter
+from engine.drafters.lookup import LookupDrafter, LookupIndex
 from engine.prefill.chunked import Prefilled, prefill
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import TargetShape
@@ -179,18 +180,10 @@ def test_a_drafter_with_nothing_to_say_makes_plain_steps(target: AttentionTarget
 def test_lookup_drafting_gives_plain_text_and_is_accepted_on_repetition(target: AttentionTarget) -> None:
     prompt = [3, 14, 15, 92, 65, 35] * 6
     answer = tokens(decode_baseline(decoding(target, prompt=prompt, max_tokens=400)))
-    steps = list(decode_speculative(decoding(target, LookupDrafter(8), prompt, max_tokens=400)))
+    state = decoding(target, LookupDrafter(), prompt, max_tokens=400, recall=LookupIndex(), policy=FixedLength(8, "lookup"))
+    steps = list(decode_speculative(state))
     assert tokens(iter(steps)) == answer
     assert sum(step.accepted for step in steps) > 0
-
-
-@pytest.mark.parametrize("seed", [0, 1, 12345])
-def test_sampling_with_one_seed_gives_one_text_in_every_mode(target: AttentionTarget, seed: int) -> None:
-    answer = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed))))
-    drafter = OracleDrafter(answer, len(PROMPT), lambda cycle: cycle % 5, block_length=6)
-    assert tokens(decode_speculative(decoding(target, drafter, sampler=Sampler(0.9, seed)))) == answer
-    other = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed + 1))))
-    assert other != answer
 
 
 class ScriptedPolicy(FixedLength):
@@ -201,17 +194,93 @@ class ScriptedPolicy(FixedLength):
         self._choices, self._turn = choices, 0
         self.cycles: list[tuple[int, int, int]] = []
         self.stretches: list[int] = []
+        self.foreseen: list[tuple[int, bool]] = []
 
-    def choose(self) -> Choice:
+    def choose(self, matched: int | None = None) -> Choice:
         self._turn += 1
         return self._choices[(self._turn - 1) % len(self._choices)]
 
-    def observe(self, length: int, proposed: int, accepted: int, seconds: float) -> None:
+    def observe(self, choice: Choice, proposed: int, accepted: int, seconds: float) -> None:
         assert seconds > 0
-        self.cycles.append((length, proposed, accepted))
+        self.cycles.append((choice.length, proposed, accepted))
 
     def observe_plain(self, steps: int, seconds: float) -> None:
         self.stretches.append(steps)
+
+    def observe_foreseen(self, outcomes: Sequence[tuple[int, bool]]) -> None:
+        self.foreseen += outcomes
+
+
+REPEATING = [3, 14, 15, 92, 65, 35] * 6
+
+
+class Alternating(ScriptedPolicy):
+    """Looks up wherever something is matched, every third time drafts all the same, and parks now and then."""
+
+    def choose(self, matched: int | None = None) -> Choice:
+        choice = super().choose(matched)
+        return Choice(9, source="lookup") if matched is not None and self._turn % 3 else choice
+
+    def wakes(self, matched: int | None) -> bool:
+        return matched is not None and matched >= 2
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_beside_a_draft_lookup_keeps_the_text_and_the_draft_context(target: AttentionTarget, temperature: float) -> None:
+    """Both sources in one answer: rows verified for a lookup reach the draft at its next turn, none twice and none lost."""
+    sampler = Sampler(temperature, 3)
+    answer = tokens(decode_baseline(decoding(target, prompt=REPEATING, max_tokens=300, sampler=sampler)))
+    drafter = OracleDrafter(answer, len(REPEATING), lambda cycle: cycle % 4, block_length=6, taps=(0, 3))
+    policy = Alternating(Choice(5), Choice(1, 6), Choice(3))
+    state = decoding(target, drafter, REPEATING, max_tokens=300, policy=policy, recall=LookupIndex(), sampler=sampler)
+    steps = list(decode_speculative(state))
+    assert tokens(iter(steps)) == answer
+    gaps = [later - earlier for earlier, later in pairwise(drafter.positions)]
+    assert drafter.tap_rows[1:] == gaps
+    sources = [step.source for step in steps]
+    assert sources.count("lookup") > 5 and sources.count("draft") > 5
+    assert all((step.source is None) == (step.proposed == 0) for step in steps)
+    if temperature == 0:
+        assert sum(step.accepted for step in steps if step.source == "lookup") > 20
+
+
+class LookupOnly(Alternating):
+    """Takes every match of two tokens and plain steps otherwise."""
+
+    def choose(self, matched: int | None = None) -> Choice:
+        return Choice(9, source="lookup") if self.wakes(matched) else Choice(1, 500)
+
+
+def test_a_plain_stretch_ends_one_step_after_something_to_look_up_appears(target: AttentionTarget) -> None:
+    state = decoding(target, None, REPEATING, max_tokens=200, policy=LookupOnly(), recall=LookupIndex())
+    steps, recall = list(decode_speculative(state)), LookupIndex()
+    recall.extend(REPEATING)
+    matched = [len(recall.extend(step.tokens)) >= 0 and (recall.matched or 0) >= 2 for step in steps]
+    waiting = [step.plain and known for step, known in zip(steps, matched, strict=True)]
+    assert any(step.plain for step in steps[1:]) and sum(step.source == "lookup" for step in steps) > 5
+    assert any(waiting), "a match appeared during a stretch"
+    for number in range(len(steps) - 3):
+        assert not (waiting[number] and waiting[number + 1] and steps[number + 2].plain)
+
+
+def test_what_was_foreseen_is_told_to_the_policy_whoever_proposed(target: AttentionTarget) -> None:
+    answer = tokens(decode_baseline(decoding(target, prompt=REPEATING)))
+    for script in ((Choice(1, 4),), (Choice(5),), (Choice(6, source="lookup"),)):
+        policy = ScriptedPolicy(*script)
+        drafter = OracleDrafter(answer, len(REPEATING), lambda _cycle: 2, block_length=6)
+        list(decode_speculative(decoding(target, drafter, REPEATING, policy=policy, recall=LookupIndex())))
+        expected = LookupIndex()
+        expected.extend(REPEATING)
+        assert policy.foreseen == expected.extend(answer)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 12345])
+def test_sampling_with_one_seed_gives_one_text_in_every_mode(target: AttentionTarget, seed: int) -> None:
+    answer = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed))))
+    drafter = OracleDrafter(answer, len(PROMPT), lambda cycle: cycle % 5, block_length=6)
+    assert tokens(decode_speculative(decoding(target, drafter, sampler=Sampler(0.9, seed)))) == answer
+    other = tokens(decode_baseline(decoding(target, sampler=Sampler(0.9, seed + 1))))
+    assert other != answer
 
 
 SCRIPTS = [
@@ -235,9 +304,9 @@ def test_parking_and_changing_the_length_keep_the_text_and_the_draft_context(
     assert tokens(iter(steps)) == plain
     gaps = [later - earlier for earlier, later in zip(drafter.positions, drafter.positions[1:], strict=False)]
     assert drafter.tap_rows[1:] == gaps
-    parked = [step for step in steps if step.parked]
+    parked = [step for step in steps if step.plain]
     assert sum(policy.stretches) == len(parked) and all(step.verify_s is not None and len(step.tokens) == 1 for step in parked)
-    assert [proposed for _, proposed, _ in policy.cycles] == [step.proposed for step in steps[1:] if not step.parked]
+    assert [proposed for _, proposed, _ in policy.cycles] == [step.proposed for step in steps[1:] if not step.plain]
 
 
 def test_the_first_parked_step_keeps_the_rows_of_the_prompt(target: AttentionTarget, plain: list[int]) -> None:

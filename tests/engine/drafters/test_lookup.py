@@ -1,70 +1,113 @@
-"""Lookup drafting proposes what followed the same tokens before, and nothing else."""
+"""Lookup proposes what followed the longest passage that stood there before, and knows how long the match is."""
 
 from __future__ import annotations
 
-import mlx.core as mx
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.drafters.lookup import NGRAM, LookupDrafter, LookupSession
+from engine.drafters.lookup import FAITH, LONGEST, PLACES, LookupDrafter, LookupIndex
+
+TEXTS = st.lists(st.integers(0, 3), min_size=1, max_size=60)
 
 
-def propose(session: LookupSession, committed: list[int], length: int = 8) -> list[int] | None:
-    found = session.propose(mx.array(committed[-1:], dtype=mx.int32), None, len(committed) - 1, length, committed)
-    return None if found is None else found.tolist()
+def index_of(tokens: list[int]) -> LookupIndex:
+    index = LookupIndex()
+    index.extend(tokens)
+    return index
 
 
-def defined(committed: list[int], length: int) -> list[int] | None:
-    """The definition: the latest earlier place of the last three tokens, found by looking everywhere."""
-    tail = committed[-NGRAM:]
-    for end in range(len(committed) - 1, NGRAM - 1, -1):
-        if committed[end - NGRAM : end] == tail:
-            return committed[end : end + length] or None
-    return None
+def longest_match(tokens: list[int]) -> tuple[int, int] | None:
+    """The definition: place behind the best earlier occurrence and how much of it matches, found by looking everywhere."""
+    end, best = len(tokens), None
+    for place in range(end - 1, 0, -1):
+        length = next((n for n in range(min(place, LONGEST)) if tokens[place - 1 - n] != tokens[end - 1 - n]), min(place, LONGEST))
+        if length and (best is None or length > best[1]):
+            best = place, length
+    return best
 
 
-def test_what_followed_the_same_tokens_is_proposed_again() -> None:
-    assert propose(LookupSession(), [1, 2, 3, 4, 5, 6, 1, 2, 3]) == [4, 5, 6, 1, 2, 3]
-    assert propose(LookupSession(), [1, 2, 3, 4, 5, 6, 1, 2, 3], length=2) == [4, 5]
+def followed(tokens: list[int]) -> tuple[int, int] | None:
+    """Place and length by definition after ``tokens``: what is right is followed, anything else is searched for."""
+    place = None
+    for end in range(1, len(tokens) + 1):
+        if place is not None and tokens[place[0]] == tokens[end - 1]:
+            place = place[0] + 1, min(place[1] + 1, LONGEST)
+            continue
+        broken, place = place, longest_match(tokens[:end])
+        if (place is None or place[1] == 1) and broken is not None and broken[1] >= FAITH:
+            place = broken[0] + 1, 0
+    return place
 
 
-def test_the_latest_earlier_place_wins() -> None:
-    assert propose(LookupSession(), [1, 2, 3, 7, 0, 1, 2, 3, 8, 9, 1, 2, 3], length=2) == [8, 9]
-
-
-def test_the_newest_tokens_do_not_find_themselves() -> None:
-    assert propose(LookupSession(), [5, 1, 2, 3]) is None
-
-
-def test_short_and_new_texts_propose_nothing() -> None:
-    for committed in ([1], [1, 1], [1, 2, 3], [1, 2, 3, 4, 5]):
-        assert propose(LookupSession(), committed) is None
-
-
-def test_no_room_means_no_proposal() -> None:
-    assert propose(LookupSession(), [1, 2, 3, 4, 1, 2, 3], length=0) is None
-
-
-@given(
-    st.lists(st.integers(0, 3), min_size=1, max_size=60),
-    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), max_size=12),
-    st.integers(0, 9),
-)
+@given(TEXTS, st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), max_size=12), st.integers(0, 9))
 def test_an_index_grown_cycle_by_cycle_finds_what_a_search_of_everything_finds(prompt, cycles, length) -> None:
-    session, committed = LookupSession(), list(prompt)
-    for tokens in [[], *cycles]:
+    index, committed = LookupIndex(), []
+    for tokens in [prompt, *cycles]:
+        index.extend(tokens)
         committed += tokens
-        assert propose(session, committed, length) == defined(committed, length)
+        found = followed(committed)
+        assert index.matched == (None if found is None else found[1])
+        if found is not None:
+            assert index.propose(length) == going_on(committed, found[0], length)
 
 
-def test_proposals_have_the_anchors_kind_of_number() -> None:
-    anchor = mx.array([3], dtype=mx.int32)
-    found = LookupSession().propose(anchor, None, 6, 4, [1, 2, 3, 4, 1, 2, 3])
-    assert found is not None and found.dtype == anchor.dtype
+def going_on(tokens: list[int], place: int, length: int) -> list[int]:
+    """The tokens from ``place`` on, where a copied token can be copied again."""
+    grown = list(tokens)
+    for offset in range(length):
+        grown.append(grown[place + offset])
+    return grown[len(tokens) :]
 
 
-def test_each_request_starts_with_an_empty_index() -> None:
+@given(TEXTS)
+def test_each_foreseen_token_is_reported_with_its_match_and_whether_it_came(tokens: list[int]) -> None:
+    index, expected = LookupIndex(), []
+    for end, token in enumerate(tokens):
+        found = followed(tokens[:end])
+        if found is not None:
+            expected.append((found[1], tokens[found[0]] == token))
+    assert index.extend(tokens) == expected
+
+
+def test_the_longest_match_wins_over_a_later_shorter_one() -> None:
+    assert index_of([1, 2, 3, 4, 7, 9, 3, 4, 8, 0, 1, 2, 3, 4]).propose(1) == [7]
+
+
+def test_the_latest_of_equally_long_matches_wins() -> None:
+    assert index_of([1, 2, 3, 7, 0, 1, 2, 3, 8, 9, 0, 1, 2, 3]).propose(2) == [8, 9]
+    assert index_of([3, 7, 3, 8, 3]).propose(1) == [8]
+
+
+def test_short_and_new_texts_match_nothing() -> None:
+    for tokens in ([], [1], [1, 2, 3], [1, 2, 3, 4, 5]):
+        assert index_of(tokens).matched is None
+
+
+def test_a_passage_that_repeats_goes_round_without_end() -> None:
+    assert index_of([5, 1, 2, 3, 1, 2, 3]).propose(8) == [1, 2, 3, 1, 2, 3, 1, 2]
+
+
+def test_behind_one_changed_token_a_long_passage_is_followed_on() -> None:
+    passage = list(range(10, 30))
+    index = index_of([*passage, 99, *passage[:12], 77])
+    assert index.matched == 0 and index.propose(3) == passage[13:16]
+    assert index.extend(passage[13:15]) == [(0, True), (1, True)] and index.matched == 2
+
+
+def test_behind_a_second_changed_token_it_is_given_up() -> None:
+    passage = list(range(10, 30))
+    index = index_of([*passage, 99, *passage[:12], 77])
+    assert index.extend([78]) == [(0, False)] and index.matched is None
+    assert index.extend([77]) == [] and index.matched == 1
+
+
+def test_no_more_than_the_latest_places_are_looked_at() -> None:
+    """What bounds the work for a token: a pair of tokens that is everywhere must not slow the answer down."""
+    tokens = [2, 3, 4, 50, 2, 3, 8] + [token for number in range(PLACES) for token in (100 + number, 3, 4)]
+    assert index_of([*tokens, 2, 3, 4]).matched == 2
+    assert index_of([*tokens[:-3], 2, 3, 4]).matched == 3
+
+
+def test_lookup_needs_no_model_of_its_own() -> None:
     drafter = LookupDrafter()
-    assert propose(drafter.session(), [1, 2, 3, 4, 1, 2, 3]) == [4, 1, 2, 3]
-    assert propose(drafter.session(), [9, 1, 2, 3]) is None
-    assert drafter.session().prefill(None, 0) == []
+    assert drafter.session() is None and drafter.taps == ()

@@ -100,7 +100,7 @@ class Script(FixedLength):
         super().__init__(4)
         self._choices, self._turn = choices, 0
 
-    def choose(self) -> Choice:
+    def choose(self, matched: int | None = None) -> Choice:
         self._turn += 1
         return self._choices[(self._turn - 1) % len(self._choices)]
 

@@ -6,7 +6,6 @@ The same chi-square finds a loop that draws a rejected slot anew without taking 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
 
 import mlx.core as mx
 import numpy as np
@@ -14,10 +13,10 @@ import pytest
 
 from engine import GenerationRequest
 from engine.decoding.baseline import decode_baseline
-from engine.decoding.controller import Choice
+from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
-from engine.drafters.lookup import LookupDrafter
+from engine.drafters.lookup import LookupIndex
 from tests.engine.decoding.reference import next_token
 from tests.engine.decoding.stand_in import (
     PERIOD,
@@ -146,10 +145,10 @@ def test_one_seed_gives_one_text_plainly_drafted_looked_up_and_parked(settings: 
     for seed in range(12):
         plain = tokens(decode_baseline(decoding(target, sampler(settings, seed), 24)))
         different.add(tuple(plain))
-        for drafter, policy in product(
-            (TableDrafter(LOGITS), LookupDrafter(4)), (Script(Choice(4)), Script(Choice(1, 3), Choice(4)))
-        ):
-            state = decoding(target, sampler(settings, seed), 24, drafter, policy=policy)
+        drafted, looked_up = TableDrafter(LOGITS), FixedLength(4, "lookup")
+        for drafter, policy in ((drafted, Script(Choice(4))), (drafted, Script(Choice(1, 3), Choice(4))), (None, looked_up)):
+            recall = LookupIndex() if policy is looked_up else None
+            state = decoding(target, sampler(settings, seed), 24, drafter, policy=policy, recall=recall)
             assert tokens(decode_speculative(state)) == plain
     assert len(different) == (1 if "temperature" not in settings else 12)
 

@@ -43,8 +43,9 @@ class MeterSnapshot:
     ``tok_s`` is tokens per second over the last seconds, and over the whole answer once it is finished.
     ``tokens_per_cycle``, ``acceptance_rate``, ``ttft_s`` (seconds), ``mode`` and ``block_length`` are None until known;
     ``acceptance_rate`` (0..1) stays None where nothing is proposed. ``off_reason`` says in words why nothing is
-    proposed, None while speculation is on; ``parked``: it is off for now because plain decoding is measured to be faster,
-    and ``block_length`` is 0. ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
+    proposed, or why lookup stands in for a draft, None while speculation is on; ``parked``: it is off for now because plain
+    decoding is measured to be faster, and ``block_length`` is 0. ``load_stage`` and ``load_fraction`` (0..1) belong to phase
+    "loading".
     """
 
     phase: Phase = "idle"

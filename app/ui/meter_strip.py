@@ -147,11 +147,13 @@ class MeterStrip(QWidget):
         self._colour()
 
     def show_reason(self) -> None:
-        """Says in words why nothing is proposed."""
+        """Says in words why nothing is proposed, or nothing drafted."""
         if self._snapshot.off_reason is None:
             return
         self.reason_asked.emit(self._snapshot.off_reason)
-        box = QMessageBox(QMessageBox.Icon.Information, "Speculation is off", self._snapshot.off_reason, parent=self)
+        looked_up = self._snapshot.mode == "lookup" and not self._snapshot.parked
+        title = "Lookup instead of a draft" if looked_up else "Speculation is off"
+        box = QMessageBox(QMessageBox.Icon.Information, title, self._snapshot.off_reason, parent=self)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
 

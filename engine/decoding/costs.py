@@ -15,7 +15,8 @@ from engine.measured import measured_once
 from engine.targets.protocol import Target
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-WIDE = 16  # from here on only looked-up blocks are so wide: each costs much and is measured less often
+WIDE = 16  # beyond it only looked-up blocks are so wide: a pass costs much and is measured less often ...
+WORTH = 0.5  # ... and not at all where a pass of WIDE slots takes more than this share of as many single steps
 CONTEXT_ROWS = 128  # a usual prompt; longer ones are corrected by what the loop observes
 REPEATS = 4
 WIDE_REPEATS = 2
@@ -88,7 +89,10 @@ class PassCosts:
 
 
 def measure_costs(target: Target, drafter: Drafter | None, clock: Callable[[], float] = time.perf_counter) -> CostCurve:
-    """Times every width in an order that spreads a passing disturbance over all of them; ``drafter`` None: verify passes only."""
+    """Times every width in an order that spreads a passing disturbance over all of them; ``drafter`` None: verify passes only.
+
+    Widths beyond ``WIDE`` and the draft's block are left out where they could not pay.
+    """
     block = drafter.block_length if drafter else 1
     widths = tuple(sorted({*WIDTHS, block}))
     cache, session = target.make_cache(), drafter.session() if drafter else None
@@ -100,7 +104,7 @@ def measure_costs(target: Target, drafter: Drafter | None, clock: Callable[[], f
     draft: dict[int, list[float]] = {width: [] for width in widths if width <= block}
     for repeat in range(REPEATS + 1):
         for width in widths:
-            if width > max(WIDE, block) and repeat > WIDE_REPEATS:
+            if width > max(WIDE, block) and (repeat > WIDE_REPEATS or min(verify[WIDE]) > WORTH * WIDE * min(verify[1])):
                 continue
             verify[width].append(_timed(mx.argmax(target.forward(prompt[:width], cache, taps).logits, axis=-1), clock))
             target.rollback(cache, width)
@@ -108,10 +112,11 @@ def measure_costs(target: Target, drafter: Drafter | None, clock: Callable[[], f
                 draft[width].append(_timed(session.propose(prompt[:1], None, CONTEXT_ROWS, width - 1, [0, 0, 0]), clock))
     # The shortest of each but the first, which warms up: whatever else the machine does can only add, and the curve is kept.
     draft_s = {width: min(times[1:], default=0.0) for width, times in draft.items()}
+    measured = tuple(width for width in widths if len(verify[width]) > 1)
     return CostCurve(
-        widths,
-        tuple(min(times[1:]) for times in verify.values()),
-        tuple(draft_s[min(width, block)] for width in widths),
+        measured,
+        tuple(min(verify[width][1:]) for width in measured),
+        tuple(draft_s[min(width, block)] for width in measured),
     )
 
 

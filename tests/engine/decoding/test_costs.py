@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 
 from engine.decoding.costs import CostCurve, PassCosts, cached_costs, measure_costs
 from engine.targets.attention import AttentionTarget
-from engine.targets.protocol import TargetShape
+from engine.targets.protocol import TargetOutput, TargetShape
 from tests.engine.decoding.oracle import OracleDrafter
 from tests.engine.tiny import VOCAB, build_target, target_config
 
@@ -30,6 +31,43 @@ def test_every_width_up_to_the_block_is_measured_and_the_target_is_left_usable(b
     curve = measure_costs(target, OracleDrafter([1] * 40, 0, lambda _cycle: 0, block, taps=(1,)))
     assert curve.widths[0] == 1 and block in curve.widths and curve.widest == 64 and len(set(curve.widths)) == len(curve.widths)
     assert all(seconds > 0 for seconds in curve.verify_s) and curve.draft_s[0] < curve.verify_s[0]
+
+
+class SlowTarget:
+    """A pass takes ``step`` seconds and ``row`` more for each slot by its own ``clock``, which is asked before and after it."""
+
+    def __init__(self, step: float, row: float):
+        self.step, self.row, self.seconds, self.widths = step, row, 0.0, set[int]()
+        self.before = False
+
+    def clock(self) -> float:
+        self.before = not self.before
+        if not self.before:
+            self.seconds += self.last
+        return self.seconds
+
+    def make_cache(self) -> list:
+        return []
+
+    def cache_arrays(self, cache: list) -> list:
+        return []
+
+    def forward(self, ids: mx.array, cache: list, taps: tuple[int, ...] = ()) -> TargetOutput:
+        self.last = self.step + self.row * ids.shape[0]
+        self.widths.add(ids.shape[0])
+        return TargetOutput(mx.zeros((1, 2)), None)
+
+    def rollback(self, cache: list, rejected: int) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("step", "row", "widest"), [(1.0, 0.02, 64), (0.0, 1.0, 16)])
+def test_wide_passes_are_measured_only_where_they_could_pay(step: float, row: float, widest: int) -> None:
+    """Without a fast BLAS each slot costs a whole step: loading must not take half a minute to find that out again and again."""
+    target = SlowTarget(step, row)
+    curve = measure_costs(target, None, target.clock)  # type: ignore[arg-type]
+    assert curve.widest == max(target.widths - {128}) == widest
+    assert curve.verify_s == pytest.approx([step + row * width for width in curve.widths]) and set(curve.draft_s) == {0.0}
 
 
 def test_costs_are_measured_once_for_one_machine_and_pair(tmp_path: Path) -> None:

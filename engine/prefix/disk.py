@@ -31,6 +31,7 @@ SUFFIX = ".segment"
 _NAME = re.compile(r"[0-9a-f]{64}\.segment")
 RESERVE = 2 * 2**30  # bytes of free disk space that the cache leaves to others
 BACKLOG = 2**30
+CLOSE_S = 5.0
 CLEAR_S = 2.0  # for the chunk under way to notice that it is not wanted
 RETRY_S = 60.0  # how long nothing is written after a failed write
 SECOND = 10**9  # ns
@@ -146,12 +147,10 @@ class DiskTier:
             with suppress(OSError):
                 self._index_file.unlink()
 
-    def close(self, timeout: float = 5.0) -> None:
-        """Writes what waits, for ``timeout`` seconds at most, saves the index and ends the thread. Later calls find nothing new."""
-        if self._closed:
-            return
+    def close(self, timeout: float | None = None) -> None:
+        """Writes what waits, for ``timeout`` (or ``CLOSE_S``) seconds at most, saves the index, ends the thread. May be called again."""
         self._closed = True
-        self._writer.close(timeout)
+        self._writer.close(CLOSE_S if timeout is None else timeout)
         self._save_index()
         atexit.unregister(self.close)
 

@@ -15,7 +15,7 @@ from engine.prefix.disk_format import Record
 
 SAVED_MAGIC = b"SLIPIDX\n"
 SAVED_VERSION = 1
-_HEAD = struct.Struct("<8sIII")  # magic, version, records, CRC of what follows
+_HEAD = struct.Struct("<8sIII")  # magic, version, records, CRC of all but itself
 _ROW = struct.Struct("<32s32sqI?")  # key, parent, start, token count, boundary
 
 
@@ -143,7 +143,8 @@ def pack_records(records: Iterable[Record]) -> bytes:
     kept = list(records)
     rows = (_ROW.pack(bytes.fromhex(r.key), bytes.fromhex(r.parent), r.start, r.count, r.boundary) for r in kept)
     body = b"".join(rows) + b"".join(r.tokens for r in kept)
-    return _HEAD.pack(SAVED_MAGIC, SAVED_VERSION, len(kept), zlib.crc32(body)) + body
+    fields = (SAVED_MAGIC, SAVED_VERSION, len(kept))
+    return _HEAD.pack(*fields, zlib.crc32(body, zlib.crc32(_HEAD.pack(*fields, 0)[:-4]))) + body
 
 
 def unpack_records(data: bytes) -> dict[str, Record]:
@@ -152,7 +153,7 @@ def unpack_records(data: bytes) -> dict[str, Record]:
         raise ValueError("too short")
     magic, version, count, checksum = _HEAD.unpack_from(data)
     body = memoryview(data)[_HEAD.size :]
-    if magic != SAVED_MAGIC or version != SAVED_VERSION or zlib.crc32(body) != checksum:
+    if magic != SAVED_MAGIC or version != SAVED_VERSION or zlib.crc32(body, zlib.crc32(data[: _HEAD.size - 4])) != checksum:
         raise ValueError("damaged, or of another version")
     found: dict[str, Record] = {}
     offset = count * _ROW.size

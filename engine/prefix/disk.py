@@ -148,7 +148,7 @@ class DiskTier:
                 self._index_file.unlink()
 
     def close(self, timeout: float | None = None) -> None:
-        """Writes what waits, for ``timeout`` (or ``CLOSE_S``) seconds at most, saves the index, ends the thread. May be called again."""
+        """Writes what waits, for ``timeout`` (or ``CLOSE_S``) seconds at most, saves the index, ends the thread; works twice."""
         self._closed = True
         self._writer.close(CLOSE_S if timeout is None else timeout)
         self._save_index()

@@ -105,7 +105,7 @@ def many_files(folder: Path) -> dict:
     tiers[1].match(CONTENT, range(64))
     match_s = seconds(lambda: tiers[1].match(CONTENT, range(64)))
     tiers[1]._budget = tiers[1].nbytes // 2
-    evict_s = seconds(lambda: (tiers[1].store(prefix(10**7)), tiers[1].flush(60)))
+    evict_s = seconds(lambda: (tiers[1].store(prefix(10**7, 16)), tiers[1].flush(60)))
     tiers[1].close()
     index = (folder / "index").stat().st_size
     result = {"files": FILES, "start_s": with_s, "start_without_index_s": without_s, "index_mb": index / 1e6}

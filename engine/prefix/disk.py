@@ -210,16 +210,13 @@ class DiskTier:
         self._stamp = max(self._stamp, status.st_mtime_ns)
 
     def _touch(self, key: str) -> None:
-        """Marks the segment and those before it as used now."""
+        """Marks the segment as used now; those before it are safe for as long as it is there."""
         with self._lock:
-            stamp = self._next_stamp()
-            for known in self._index.path(key):
-                entry = self._index.entries[known]
-                if known != key and stamp - entry.used < SECOND:
-                    break  # a chain is loaded segment by segment: the ones before were touched just now
+            entry, stamp = self._index.entries.get(key), self._next_stamp()
+            if entry is not None:
                 entry.used = stamp
                 with suppress(OSError):
-                    os.utime(self._path(known), ns=(stamp, stamp))
+                    os.utime(self._path(key), ns=(stamp, stamp))
 
     def _next_stamp(self) -> int:
         """Later than every use so far, even if the clock was set back."""

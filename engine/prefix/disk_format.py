@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import stat
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -209,9 +208,5 @@ def _chunks(array: np.ndarray) -> Iterator[memoryview]:
 
 
 def _open(path: Path) -> BufferedReader:
-    """The regular file at ``path``: links are not followed and a pipe does not wait for its other end."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise Damaged("it is not a file")
-    return os.fdopen(descriptor, "rb")
+    """The file at ``path``: links are not followed and a pipe does not wait for its other end."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK))

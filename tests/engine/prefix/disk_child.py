@@ -26,12 +26,17 @@ def endless(folder: Path, number: int) -> None:
 
 
 def slow(folder: Path, number: int) -> None:
-    """Takes its time over the one segment of ``number`` that it stores."""
-    disk_writer.LONGEST_REST = disk_writer.REST = 1e9
-    disk_writer.Writer.pause = lambda self: time.sleep(0.1)  # type: ignore[method-assign]
+    """Takes its time over the one segment of ``number`` that it stores: until there is a file "go"."""
+    disk_writer.Writer.pause = lambda self: wait_for(folder / "go")  # type: ignore[method-assign]
     tier = make_tier(folder)
     stored(tier, [segment([number] * 8, width=2**17)])
     tier.close()
+
+
+def wait_for(file: Path) -> None:
+    """Until there is such a file."""
+    while not file.exists():
+        time.sleep(0.005)
 
 
 def share(folder: Path, number: int) -> None:
@@ -74,7 +79,10 @@ def cramped(folder: Path, number: int) -> None:
     for token in range(2, 30):
         stored(tier, [segment([token] * 8, width=2**16)])
     names = sorted(file.name for file in folder.iterdir())
-    print(json.dumps({"lines": lines, "names": names, "loads": same(tier.load(small.key), small), "small": small.key}))
+    tries = len((folder / "writes").read_text().splitlines()) - 1
+    print(
+        json.dumps({"lines": lines, "tries": tries, "names": names, "loads": same(tier.load(small.key), small), "small": small.key})
+    )
     tier.close()
 
 
@@ -92,7 +100,9 @@ def read_only(folder: Path, number: int) -> None:
     here.chmod(0o500)
     lines = listen()
     tier = make_tier(here)
+    held = tier.nbytes
     result = {"loads": same(tier.load(kept.key), kept), "barred": tier.load(barred.key) is None, "found": found(tier, [1] * 4)}
+    result["counted"] = tier.nbytes == held > 0
     for token in range(2, 30):
         stored(tier, [segment([token] * 8)])
     tier.clear()
@@ -111,17 +121,17 @@ def unclosed(folder: Path, number: int) -> None:
 def hopeless(folder: Path, number: int) -> None:
     """Ends, interrupted while it closes, with far more to write than the time for it allows."""
     disk_writer.Writer.pause = slowly(disk_writer.Writer.pause)  # type: ignore[method-assign]
-    disk.CLOSE_S = 0.5
+    disk.CLOSE_S = 0.1
     tier = make_tier(folder)
     for token in range(number):
-        tier.store(segment([token] * 8, width=2**17))
+        tier.store(segment([token] * 8, width=2**18))
     print("closing", flush=True)
     tier.close(60)
 
 
 def slowly(pause: Callable) -> Callable:
-    """The same with 0.1 s more of rest."""
-    return lambda self: (time.sleep(0.1), pause(self))
+    """The same with 0.4 s more of rest."""
+    return lambda self: (time.sleep(0.4), pause(self))
 
 
 def listen() -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
+from engine.prefix.disk_writer import Writer
 from engine.prefix.segment import Segment
 from tests.engine.prefix.disk_segments import CONTENT, chain, found, make_tier, same, segment, stored
 
@@ -108,6 +110,19 @@ def test_clearing_leaves_no_token_behind(tmp_path: Path):
         tier.store(part)
     tier.clear()
     assert tier.nbytes == 0 and tier.load(parts[0].key) is None
+    tier.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["writes"]
+
+
+def test_clearing_gives_up_the_write_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pause = Writer.pause
+    monkeypatch.setattr(Writer, "pause", lambda self: (time.sleep(0.2), pause(self)))
+    tier = make_tier(tmp_path)
+    tier.store(segment(range(8), width=2**20))  # 32 chunks
+    while not list(tmp_path.glob(".*.partial")):
+        time.sleep(0.001)
+    tier.clear()
+    assert [file.name for file in tmp_path.iterdir()] == ["writes"]
     tier.close()
     assert [file.name for file in tmp_path.iterdir()] == ["writes"]
 

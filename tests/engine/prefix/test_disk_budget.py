@@ -13,6 +13,7 @@ from engine.prefix.segment import Segment
 from tests.engine.prefix.disk_segments import chain, found, make_tier, segment, stored
 
 WIDTH = 1000  # a segment of ten tokens takes 40,000 bytes and a little
+SMALL, LARGE = 45_056, 122_880  # at least what ten tokens of this width, and of three times this width, take in blocks of 4,096
 
 
 def size_of(folder: Path) -> int:
@@ -72,6 +73,23 @@ def test_a_shared_beginning_outlives_its_branches_and_using_a_leaf_uses_its_path
     assert found(tier, [0] * 10 + [1] * 10) == 10  # of the longest unused path the leaf goes first
     stored(tier, [segment([14] * 10, width=WIDTH)])
     assert [found(tier, [n] * 10) for n in (0, 11, 12, 13, 14)] == [0, 10, 10, 10, 10]
+    tier.close()
+
+
+def test_using_a_leaf_alone_keeps_those_before_it_too(tmp_path: Path):
+    size = size_of(tmp_path / "one")
+    now = [1.8e9]
+    tier = make_tier(tmp_path / "real", budget=3 * size, clock=lambda: now[0])
+    root = segment([0] * 10, width=WIDTH)
+    leaf = segment([1] * 10, root, width=WIDTH)
+    stored(tier, [root, leaf])
+    for use in (lambda: stored(tier, [segment([8] * 10, width=WIDTH)]), lambda: tier.load(leaf.key)):
+        now[0] += 10
+        use()
+    now[0] += 10
+    stored(tier, [segment([9] * 10, width=WIDTH)])
+    stored(tier, [segment([10] * 10, width=WIDTH)])
+    assert [found(tier, [n] * 10) for n in (0, 8, 9, 10)] == [10, 0, 10, 10]
     tier.close()
 
 
@@ -158,7 +176,7 @@ def test_another_tiers_files_and_uses_are_noticed(tmp_path: Path):
     there.close()
 
 
-STEPS = st.lists(st.one_of(st.tuples(st.integers(0, 11), st.booleans()), st.none()), min_size=1, max_size=30)
+STEPS = st.lists(st.one_of(st.tuples(st.integers(0, 12), st.booleans()), st.none()), min_size=1, max_size=30)
 
 
 @settings(max_examples=30, deadline=None)
@@ -166,12 +184,14 @@ STEPS = st.lists(st.one_of(st.tuples(st.integers(0, 11), st.booleans()), st.none
 def test_whatever_is_stored_used_or_restarted_the_last_used_paths_that_fit_are_there(
     tmp_path_factory: pytest.TempPathFactory, steps
 ):
-    """A model of twelve paths in a tree (three roots, each with three leaves) that keeps the last used ones."""
+    """A model of thirteen paths (three roots, each with three leaves, and a large segment) that keeps the last used ones."""
     folder = tmp_path_factory.mktemp("lru")
     roots = [segment([root] * 10, width=WIDTH) for root in range(3)]
     paths: list[list[Segment]] = [[root] for root in roots]
     paths += [[root, segment([10 + leaf] * 10, root, width=WIDTH)] for root in roots for leaf in range(3)]
-    budget, size = 4 * 45_056, 45_056
+    paths.append([segment([9] * 10, width=3 * WIDTH)])
+    budget = 4 * SMALL
+    sizes = {part.key: SMALL if part.nbytes < SMALL else LARGE for path in paths for part in path}
     tier = make_tier(folder, budget=budget)
     uses: dict[int, int] = {}
     for number, step in enumerate(steps):
@@ -187,7 +207,7 @@ def test_whatever_is_stored_used_or_restarted_the_last_used_paths_that_fit_are_t
     kept: set[str] = set()
     for path in sorted(uses, key=lambda path: -uses[path]):
         wanted = kept | {part.key for part in paths[path]}
-        if len(wanted) * size > budget:
+        if sum(sizes[key] for key in wanted) > budget:
             break
         kept = wanted
     there = {file.stem for file in folder.glob("*.segment")}

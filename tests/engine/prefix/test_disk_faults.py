@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.prefix.disk_format import PREAMBLE, VERSION, Damaged, prepare, read_record, read_segment, write_prepared
+from engine.prefix.segment import Segment
 from tests.engine.prefix.disk_segments import chain, found, make_tier, same, segment, stored
 
 
@@ -77,8 +78,11 @@ def test_damage_in_every_region_is_a_miss_with_a_line_and_can_be_stored_anew(
         (file.parent / "index").write_bytes(index if indexed else b"")
         caplog.clear()
         tier = make_tier(file.parent)
+        if indexed:
+            assert found(tier, range(5)) == 5, "the index was not used"
         assert tier.load(whole.key) is None, name
         assert any(str(file) in message for message in caplog.messages), name
+        assert not (indexed and file.exists())
         assert found(tier, range(5)) == 0
         stored(tier, [whole])
         assert same(tier.load(whole.key), whole) and file.read_bytes() == data, name
@@ -226,11 +230,26 @@ def test_an_index_that_names_files_now_gone_or_lacks_new_ones_does_no_harm(tmp_p
     tier.close()
 
 
+def test_a_parent_that_is_no_key_is_not_read_although_its_checksums_are_right(tmp_path: Path):
+    prepared = prepare(Segment("ee", 0, (1, 2), {}, {}))
+    place = tmp_path / f"{prepared.record.key}.segment"
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT)
+    write_prepared(descriptor, prepared, lambda: None)
+    os.close(descriptor)
+    with pytest.raises(Damaged):
+        read_record(place)
+
+
 def test_a_ledger_of_foreign_lines_does_no_harm(tmp_path: Path):
     (tmp_path / "writes").write_bytes(b"\xff\xfe\n1e9\nnan -5\n-1 -99999999999\ninf 7\n3 4 5\nhalf a li")
     tier = make_tier(tmp_path, hourly=10_000)
     stored(tier, [segment(range(5))])
     assert found(tier, range(5)) == 5
+    tier.close()
+    (tmp_path / "writes").write_bytes(b"1000000000 -99999999999\n")
+    tier = make_tier(tmp_path, hourly=100, clock=lambda: 1e9)
+    stored(tier, [segment(range(6))])
+    assert found(tier, range(6)) == 5
     tier.close()
 
 

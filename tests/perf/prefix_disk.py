@@ -2,8 +2,8 @@
 
     python -m tests.perf.prefix_disk [FOLDER] [ROUNDS]
 
-FOLDER (a temporary one by default) should lie on the disk that is meant. Decoding takes turns with and without the writer at
-work; each round gives one ratio of rates, and their median is printed with its spread. Below 1: the writer slows decoding.
+FOLDER (a temporary one by default) should lie on the disk that is meant. During each of ROUNDS answers the writer is at work and
+held back by turns of a few steps; the ratio is that of the middle steps. Below 1: the writer slows decoding.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import mlx.core as mx
 
-from engine import Finished, GenerationRequest, load
+from engine import GenerationRequest, Mode, TextDelta, load
 from engine.engine import Engine
 from engine.prefix.disk import DiskTier
 from engine.prefix.disk_format import prepare, write_prepared
@@ -29,7 +30,11 @@ from tests.engine.prefix.disk_segments import CONTENT, found, make_tier
 TOKENS, SEGMENT = 4_000, 500
 LAYERS, HEADS, HEAD = 30, 3, 64  # the starter target's keys and values, 46 kB a token in fp32
 FILES = 10_000
-DECODED = 96
+DECODED = 256
+TURN = 8  # steps
+PROMPT = "Write a long story about a lighthouse keeper and a whale."
+MODES: tuple[Mode, ...] = ("baseline", "dflash")
+BLOCK = {"baseline": None, "dflash": 4}
 
 
 def prefix(first: int, tokens: int = SEGMENT, after: Segment | None = None, like: Segment | None = None) -> Segment:
@@ -112,49 +117,59 @@ def many_files(folder: Path) -> dict:
     return result | {"match_ms": 1e3 * match_s, "evict_half_and_write_s": evict_s}
 
 
-def decoding_rate(engine: Engine, mode: str) -> float:
-    """Tokens per second of one answer."""
-    *_, end = engine.generate(GenerationRequest.of("Explain how rainbows form.", mode=mode, max_tokens=DECODED))
-    assert isinstance(end, Finished)
-    return end.statistics.decode_tok_s
-
-
-def rate_while_writing(engine: Engine, mode: str, tier: DiskTier, like: Segment, first: int) -> tuple[float, float]:
-    """The same while the writer never runs out of work; also how many megabytes a second it wrote."""
-    for number in range(400):
-        tier.store(prefix(first + SEGMENT * number, like=like))
-    ledger = tier._ledger
-    before, begin = sum(size for _, size in ledger._writes) if ledger.allows(0) else 0, time.perf_counter()
-    rate = decoding_rate(engine, mode)
-    took = time.perf_counter() - begin
-    assert tier._writer.backlog > like.nbytes, "the writer ran out of work"
-    ledger.allows(0)
-    written = sum(size for _, size in ledger._writes) - before
-    tier._writer.drop()
-    tier.flush(60)
-    return rate, written / 1e6 / took
+def step_times(engine: Engine, mode: Mode, gate: threading.Event) -> dict[bool, list[float]]:
+    """Seconds of every step of one answer, by whether the writer was let through ``gate``; that changes every few steps."""
+    times: dict[bool, list[float]] = {True: [], False: []}
+    steps, last = 0, 0.0
+    gate.clear()
+    for event in engine.generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=DECODED, block_length=BLOCK[mode])):
+        if isinstance(event, TextDelta):
+            now = time.perf_counter()
+            if steps % TURN > 1:  # the first of a turn may still see the end of the turn before
+                times[gate.is_set()].append(now - last)
+            steps, last = steps + 1, now
+            if steps % TURN == 0:
+                gate.clear() if gate.is_set() else gate.set()
+    return times
 
 
 def decoding(folder: Path, rounds: int) -> dict:
-    """Decoding with and without the writer at work, by turns, in both modes."""
+    """Steps of plain decoding and of speculative decoding with a fixed block, the writer at work or held back by turns."""
     engine, like = load("starter"), prefix(0)
     tier = make_tier(folder, budget=2**30, backlog_bytes=2**40)
+    gate = threading.Event()
+    pause = tier._writer.pause
+    tier._writer.pause = lambda: (gate.wait(), pause())  # type: ignore[method-assign, assignment]
     result = {}
-    for mode in ("baseline", "dflash"):
-        decoding_rate(engine, mode)
-        pairs, speeds = [], []
-        for number in range(rounds):
-            alone = decoding_rate(engine, mode) if number % 2 else 0.0
-            busy, speed = rate_while_writing(engine, mode, tier, like, 10**8 * (number + 1) + (mode == "dflash") * 10**6)
-            pairs.append((busy, alone or decoding_rate(engine, mode)))
-            speeds.append(speed)
-        ratios = sorted(busy / alone for busy, alone in pairs)
-        result[mode] = {"ratio_median": statistics.median(ratios), "ratio_min": ratios[0], "ratio_max": ratios[-1]}
-        result[mode] |= {"alone_tok_s": statistics.median(pair[1] for pair in pairs), "rounds": rounds}
-        result[mode]["written_mb_s"] = statistics.median(speeds)
+    for mode in MODES:
+        steps: dict[bool, list[float]] = {True: [], False: []}
+        begin, written = time.perf_counter(), -tier._writer.backlog
+        for number in range(200 * rounds):
+            tier.store(prefix(10**6 * (1 + number) + MODES.index(mode), like=like))
+        written += tier._writer.backlog
+        for _ in range(rounds):
+            for writing, times in step_times(engine, mode, gate).items():
+                steps[writing] += times
+        written -= tier._writer.backlog
+        assert tier._writer.backlog > like.nbytes, "the writer ran out of work"
+        tier._writer.drop()
+        result[mode] = ratios(steps[False], steps[True]) | {"written_mb_s": written / 1e6 / (time.perf_counter() - begin) * 2}
+    gate.set()
     tier.close()
     engine.close()
     return result
+
+
+def ratios(alone: list[float], busy: list[float]) -> dict:
+    """Rate beside the writer over rate without it: of the middle step, and of the lower quartile, which others disturb least."""
+    (alone_quartile, alone_median, _), (busy_quartile, busy_median, _) = (statistics.quantiles(t, n=4) for t in (alone, busy))
+    return {
+        "ratio_median": alone_median / busy_median,
+        "ratio_quartile": alone_quartile / busy_quartile,
+        "steps": len(alone) + len(busy),
+        "alone_ms_median": 1e3 * alone_median,
+        "busy_ms_median": 1e3 * busy_median,
+    }
 
 
 def main(folder: str | None, rounds: int) -> None:
@@ -168,4 +183,4 @@ def main(folder: str | None, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None, int(sys.argv[2]) if len(sys.argv) > 2 else 7)
+    main(sys.argv[1] if len(sys.argv) > 1 else None, int(sys.argv[2]) if len(sys.argv) > 2 else 3)

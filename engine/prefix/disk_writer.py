@@ -15,7 +15,7 @@ from engine.prefix.disk_format import Prepared
 
 log = logging.getLogger(__name__)
 
-REST = 3.0  # seconds of rest for every second of writing: decoding shares the cores and the memory's bandwidth
+REST = 9.0  # seconds of rest for every second of writing: decoding shares the cores and the memory's bandwidth
 LONGEST_REST = 0.05
 JOIN_S = 2.0  # for the chunk or the fsync that is under way when the writer must stop
 

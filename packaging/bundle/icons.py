@@ -1,17 +1,16 @@
 """Draws every picture of the bundle from vector sources: app and document icons, their variants, the disk image's background.
 
-``python -m bundle.icons FOLDER``. Needs PySide6 without a screen.
+``python -m bundle.icons FOLDER``. Needs neither a screen nor a Qt application, as long as no picture holds text.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import icnsutil
 from PySide6.QtCore import QBuffer, QRectF
-from PySide6.QtGui import QGuiApplication, QImage, QPainter
+from PySide6.QtGui import QImage, QPainter
 from PySide6.QtSvg import QSvgRenderer
 
 from bundle.project import ROOT
@@ -31,6 +30,7 @@ ENTRIES = {
 }
 ARGB = ("ic04", "ic05")
 VARIANTS = ("app", "app-dark", "app-tinted")
+DOTS_PER_METRE = 2835  # 72 an inch
 BACKGROUND = (350, 150)  # the inner size of the window that Briefcase gives the disk image
 
 
@@ -38,21 +38,11 @@ def draw(root: Path, folder: Path) -> None:
     """Fills ``folder``: slipstream.icns, document.icns, a 1024-pixel PNG of each variant, and disk-image.png."""
     sources = root / "resources" / "icons"
     folder.mkdir(parents=True, exist_ok=True)
-    application = _application()
     _icns(sources / "app.svg", folder / "slipstream.icns")
     _icns(sources / "document.svg", folder / "document.icns")
     for name in VARIANTS:
         (folder / f"{name}.png").write_bytes(_png(_render(sources / f"{name}.svg", 1024, 1024)))
     (folder / "disk-image.png").write_bytes(_png(_render(sources / "disk-image.svg", *BACKGROUND)))
-    del application
-
-
-def _application() -> QGuiApplication | None:
-    """Text in a picture needs one; a running program has its own."""
-    if QGuiApplication.instance() is not None:
-        return None
-    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
-    return QGuiApplication(["icons"])
 
 
 def _render(source: Path, width: int, height: int) -> QImage:
@@ -61,6 +51,8 @@ def _render(source: Path, width: int, height: int) -> QImage:
         raise ValueError(f"{source} is no picture that Qt can draw")
     image = QImage(width, height, QImage.Format.Format_ARGB32)
     image.fill(0)
+    image.setDotsPerMeterX(DOTS_PER_METRE)  # else the screen's, so that every machine draws the same bytes
+    image.setDotsPerMeterY(DOTS_PER_METRE)
     painter = QPainter(image)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     renderer.render(painter, QRectF(0, 0, width, height))

@@ -1,4 +1,4 @@
-"""What ``briefcase dev --test`` runs: the tests of the packaging and of the app's core, and the line Briefcase looks for."""
+"""What ``briefcase dev --test`` runs: tests of the app's core and of the bundle's settings, and the line Briefcase looks for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SUITES = ("tests/app/core", "tests/packaging/test_bundle_config.py")
+SUITES = ("tests/app/core/test_chat.py", "tests/app/core/test_meter.py", "tests/packaging/test_bundle_config.py")
 
 if __name__ == "__main__":
     os.chdir(ROOT)

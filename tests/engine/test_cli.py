@@ -22,44 +22,15 @@ from tests.engine.tiny import target_config, write_draft
 
 # The contract of the command line; a script written for one version must run with the next.
 ANSWER_FIELDS = [
-    "token_ids",
-    "mode",
-    "finish_reason",
-    "prompt_tokens",
-    "cached_tokens",
-    "cache",
-    "completion_tokens",
-    "ttft_s",
-    "decode_tok_s",
-    "cycles",
-    "proposed",
-    "accepted",
-    "tokens_per_cycle",
-    "acceptance_rate",
-    "draft_s",
-    "verify_s",
-    "parked_cycles",
-    "fallback",
-    "approximate",
-    "kept_tokens",
-    "dropped_messages",
-    "dropped_tokens",
-    "context_full",
-    "lookup_proposed",
-    "lookup_accepted",
-]
+    "token_ids", "mode", "finish_reason", "prompt_tokens", "cached_tokens", "cache", "completion_tokens", "ttft_s",
+    "decode_tok_s", "cycles", "proposed", "accepted", "tokens_per_cycle", "acceptance_rate", "draft_s", "verify_s",
+    "parked_cycles", "fallback", "approximate", "kept_tokens", "dropped_messages", "dropped_tokens", "context_full",
+    "lookup_proposed", "lookup_accepted",
+]  # fmt: skip
 RUN_FIELDS = [
-    "id",
-    "mode",
-    "completion_tokens",
-    "baseline",
-    "dflash",
-    "speedup",
-    "identical",
-    "first_divergence",
-    "limit_tok_s",
+    "id", "mode", "completion_tokens", "baseline", "dflash", "speedup", "identical", "first_divergence", "limit_tok_s",
     "efficiency",
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,19 @@ from typing import Any
 
 from engine.decoding.costs import CostCurve, PassCosts
 from engine.decoding.steps import Step
-from engine.events import ContextFull, Cycle, Event, Finished, FinishReason, Mode, Statistics, TextDelta, TokenLogprob, Trimmed
+from engine.events import (
+    Approximate,
+    ContextFull,
+    Cycle,
+    Event,
+    Finished,
+    FinishReason,
+    Mode,
+    Statistics,
+    TextDelta,
+    TokenLogprob,
+    Trimmed,
+)
 from engine.text.detokenize import make_detokenizer
 from engine.text.stop import StopStrings
 
@@ -38,6 +50,7 @@ class Answer:
         self.cached_tokens, self.cache = 0, ""  # what the prefix cache gave, and in words
         self._costs = PassCosts(costs)
         self._trimmed: Trimmed | None = None
+        self._kept_tokens: int | None = None
         self._context_full = False
 
     def now(self) -> float:
@@ -52,6 +65,11 @@ class Answer:
         """Notes that the oldest turns were left out."""
         self._trimmed = Trimmed(messages, tokens, self.now())
         return self._trimmed
+
+    def approximate(self, kept_tokens: int) -> Approximate:
+        """Notes that only so many tokens of the prompt are read."""
+        self._kept_tokens = kept_tokens
+        return Approximate(kept_tokens, self._prompt_tokens, self.now())
 
     def context_full(self, context_length: int) -> ContextFull:
         """Notes that the context ended before the token limit did."""
@@ -135,6 +153,7 @@ class Answer:
             parked_cycles=self._parked,
             fallback=self._fallback,
             cache=self.cache,
+            kept_tokens=self._kept_tokens,
             dropped_messages=self._trimmed.messages if self._trimmed else 0,
             dropped_tokens=self._trimmed.tokens if self._trimmed else 0,
             context_full=self._context_full,

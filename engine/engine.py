@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import mlx.core as mx
@@ -22,7 +24,10 @@ from engine.events import BlockLength, Event, Fallback, Mode, PrefillProgress, S
 from engine.info import PairInfo
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
-from engine.request import GenerationRequest, Message
+from engine.prefill.scorers import choose_tokens
+from engine.prefill.selection import Run, describe, runs_of
+from engine.prefill.sparse import sparse_prefill
+from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.targets.protocol import Target
 from engine.text.chat import encode_chat
 from engine.text.detokenize import make_detokenizer
@@ -76,9 +81,9 @@ class Engine:
         self._check_owner()
         request.check_vocabulary(self._target.shape.vocab_size)
         start = time.perf_counter()
-        if request.sparse is not None:
-            raise RequestError("This version cannot read a prompt in part: leave sparse prefill off.")
         fitted = fit_context(request, self.encode, self.info.context_length)
+        if request.sparse is not None:
+            fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted))
         drafter, reason = self._choose(request)
         return self._run(request, fitted, drafter, reason, cancel or threading.Event(), start)
 
@@ -110,6 +115,15 @@ class Engine:
         drafter = self._drafters.get("lookup")
         return drafter, f"{'Lookup drafting' if drafter else 'Plain decoding'}: {reason}."
 
+    def _read_in_part(self, sparse: SparsePrefill, fitted: Fitted) -> tuple[Run, ...] | None:
+        """The stretches of the prompt to read, None where that is all of it."""
+        self._target.make_sparse_cache()  # refuses before anything is done
+        kept = choose_tokens(sparse, describe(self._tokenizer, fitted.messages, fitted.ids), self._piece)
+        return None if kept.all() else tuple(runs_of(kept))
+
+    def _piece(self, token: int) -> str:
+        return self._tokenizer.decode([token])
+
     def _run(
         self,
         request: GenerationRequest,
@@ -127,12 +141,15 @@ class Engine:
             yield Fallback(reason)
         if fitted.dropped:
             yield answer.trimmed(fitted.dropped, fitted.dropped_tokens)
-        cache = self._target.make_cache()
+        if fitted.runs is not None:
+            yield answer.approximate(sum(stop - start for start, stop in fitted.runs))
+        cache = self._target.make_cache() if fitted.runs is None else self._target.make_sparse_cache()
         sampler = Sampler.of(request, prompt)
         session = drafter.session(sampler.propose) if drafter else None
         taps = drafter.taps if drafter else ()
         ready = None
-        for outcome in prefill(self._target, cache, prompt, session, taps, self._chunk, cancel):
+        read = prefill if fitted.runs is None else partial(sparse_prefill, runs=fitted.runs)
+        for outcome in read(self._target, cache, prompt, session=session, taps=taps, chunk=self._chunk, cancel=cancel):
             if isinstance(outcome, Prefilled):
                 ready = outcome
             else:

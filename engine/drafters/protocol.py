@@ -22,6 +22,9 @@ class DraftSession(Protocol):
     def restore(self, features: mx.array, position: int) -> list[mx.array]:
         """Takes prompt rows as ``Drafter.features`` [L, H] of their taps, as ``prefill`` would have; returns arrays to evaluate."""
 
+    def skip_to(self, position: int) -> None:
+        """The next rows given begin at ``position``; those between were not run."""
+
     def propose(
         self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
     ) -> mx.array | None:

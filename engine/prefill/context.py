@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.errors import ContextOverflow
+from engine.prefill.selection import Run
 from engine.request import GenerationRequest, Message
 
 RESERVED_SHARE = 4  # an answer's room counts for at most one part in so many of the context when turns are dropped
@@ -14,12 +15,16 @@ RESERVED_SHARE = 4  # an answer's room counts for at most one part in so many of
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """A prompt that fits: ``ids`` of ``messages``, the request's less the oldest ``dropped``, which took ``dropped_tokens``."""
+    """A prompt that fits: ``ids`` of ``messages``, the request's less the oldest ``dropped``, which took ``dropped_tokens``.
+
+    Of ``ids`` only the stretches ``runs`` are read; None: all.
+    """
 
     messages: tuple[Message, ...]
     ids: list[int]
     dropped: int = 0
     dropped_tokens: int = 0
+    runs: tuple[Run, ...] | None = None
 
 
 def fit_context(request: GenerationRequest, encode: Callable[[Sequence[Message]], list[int]], context_length: int) -> Fitted:

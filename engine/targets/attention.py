@@ -12,6 +12,7 @@ from mlx.utils import tree_flatten
 from mlx_lm.models.cache import KVCache, make_prompt_cache
 
 from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
+from engine.targets.sparse_cache import sparse_like
 
 
 class AttentionTarget:
@@ -31,6 +32,13 @@ class AttentionTarget:
 
     def make_cache(self) -> Cache:
         return make_prompt_cache(self.model)
+
+    def make_sparse_cache(self) -> Cache:
+        return sparse_like(self.make_cache())
+
+    def skip_to(self, cache: Cache, position: int) -> None:
+        for entry in cache:
+            entry.skip_to(position)
 
     def forward(self, ids: mx.array, cache: Cache, taps: tuple[int, ...] = ()) -> TargetOutput:
         if not taps:

@@ -48,6 +48,12 @@ class Target(Protocol):
     def make_cache(self) -> Cache:
         """Empty caches for one sequence."""
 
+    def make_sparse_cache(self) -> Cache:
+        """Empty caches for a prompt read in part, see ``skip_to``. Raises ``RequestError`` where the family cannot."""
+
+    def skip_to(self, cache: Cache, position: int) -> None:
+        """The next token of a sparse cache stands at ``position``; those between are not there."""
+
     def forward(self, ids: mx.array, cache: Cache, taps: tuple[int, ...] = ()) -> TargetOutput:
         """Runs ``ids`` [L] after what the cache holds. ``taps`` are 0-based decoder layers, ascending."""
 

@@ -93,11 +93,12 @@ class WindowCache:
         # Until rows are dropped the buffer grows as mlx-lm's plain cache does; from then on a copy buys a step of rows.
         room = max(length, STEP) if oldest else -(-(held + length) // STEP) * STEP - held
         rows = slice(oldest - self._first, self.offset - self._first)
-        self.keys = _grown(self.keys, rows, keys, room)
-        self.values = _grown(self.values, rows, values, room)
+        self.keys = grown(self.keys, rows, keys, room)
+        self.values = grown(self.values, rows, values, room)
         self._first = oldest
 
 
-def _grown(buffer: mx.array | None, rows: slice, like: mx.array, room: int) -> mx.array:
+def grown(buffer: mx.array | None, rows: slice, like: mx.array, room: int) -> mx.array:
+    """The ``rows`` of ``buffer`` [1, G, R, d] with ``room`` empty ones behind, shaped ``like`` new rows."""
     empty = mx.zeros((*like.shape[:2], room, like.shape[3]), dtype=like.dtype)
     return empty if buffer is None else mx.concatenate([buffer[..., rows, :], empty], axis=2)

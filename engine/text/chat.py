@@ -16,15 +16,27 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 def encode_chat(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Prompt ids [P] by the model's own template, open for the assistant; the bare text for a model without one."""
-    turns = [{"role": message.role, "content": LONE_SURROGATE.sub("�", message.content)} for message in messages]
+    text = render_chat(tokenizer, messages)
     if not tokenizer.has_chat_template:
-        return list(tokenizer.encode("\n".join(turn["content"] for turn in turns)))
+        return list(tokenizer.encode(text))
+    return list(tokenizer.encode(text, add_special_tokens=False, verbose=False))
+
+
+def chat_turns(messages: Sequence[Message]) -> list[dict[str, str]]:
+    """The messages as templates take them; halves of surrogate pairs, which no tokenizer takes, become U+FFFD."""
+    return [{"role": message.role, "content": LONE_SURROGATE.sub("�", message.content)} for message in messages]
+
+
+def render_chat(tokenizer: Any, messages: Sequence[Message]) -> str:
+    """The text of the prompt, see ``encode_chat``."""
+    turns = chat_turns(messages)
+    if not tokenizer.has_chat_template:
+        return "\n".join(turn["content"] for turn in turns)
     try:
-        rendered = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+        return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
     except Exception as error:  # a template is the model author's program: it may raise anything
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ModelError(f"The model's chat template refused this chat ({reason}): start a new chat.") from error
-    return list(tokenizer.encode(rendered, add_special_tokens=False, verbose=False))
 
 
 def stop_token_ids(folder: Path, tokenizer: Any) -> frozenset[int]:

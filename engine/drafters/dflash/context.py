@@ -50,6 +50,15 @@ class ContextCache:
         limit = self._layers[layer].limit
         return 0 if limit is None else max(0, fresh - limit)
 
+    def skip_to(self, position: int) -> None:
+        """The next rows begin at ``position``; of those between nothing is known, and windows have moved past as many."""
+        for held in self._layers:
+            if held.next is None:
+                continue
+            if held.limit is not None:
+                held.low = max(held.low, held.end - max(0, held.limit - (position - held.next)))
+            held.next = position
+
     def extend(self, layer: int, keys: mx.array, values: mx.array, position: int, fresh: int) -> tuple[mx.array, mx.array]:
         """Stores the first ``fresh`` rows of ``keys`` and ``values`` [1, G, L, d] as context; the first is at ``position``.
 

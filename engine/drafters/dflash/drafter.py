@@ -87,6 +87,9 @@ class DFlashSession:
         self._model.add_context(features, self._context, position)
         return self._context.arrays()
 
+    def skip_to(self, position: int) -> None:
+        self._context.skip_to(position)
+
     def propose(
         self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
     ) -> mx.array | None:

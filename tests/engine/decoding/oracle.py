@@ -36,6 +36,9 @@ class OracleDrafter:
     def restore(self, features: mx.array, position: int) -> list[mx.array]:
         return []
 
+    def skip_to(self, position: int) -> None:
+        return None
+
     def propose(
         self, anchor: mx.array, taps: mx.array | None, position: int, length: int, committed: Sequence[int]
     ) -> mx.array | None:

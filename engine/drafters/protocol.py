@@ -22,6 +22,9 @@ class DraftSession(Protocol):
     def restore(self, features: mx.array, position: int) -> list[mx.array]:
         """Takes prompt rows as ``Drafter.features`` [L, H] of their taps, as ``prefill`` would have; returns arrays to evaluate."""
 
+    def first_seen(self, position: int) -> int:
+        """Position of the first row that a block whose anchor stands at ``position`` or later can still see."""
+
     def skip_to(self, position: int) -> None:
         """The next rows given begin at ``position``; those between were not run."""
 

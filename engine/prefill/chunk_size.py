@@ -15,7 +15,7 @@ import mlx.core as mx
 from engine.measured import measured_once
 from engine.targets.protocol import Target
 
-SMALLEST, LARGEST = 32, 2048  # tokens
+SMALLEST, LARGEST = 64, 2048  # tokens; narrower passes cost much more a token, and a busy machine must not fix one
 LONGEST_S = 0.16  # the next power of two would take longer; what is chosen then takes 0.08 s or more
 REPEATS = 3
 FORMAT = 1

@@ -32,16 +32,21 @@ def prefill(
     chunk: int,
     cancel: threading.Event,
 ) -> Iterator[int | Prefilled]:
-    """Yields the number of prompt tokens done after each chunk, then ``Prefilled``. Ends early, without it, when cancelled."""
+    """Yields the number of prompt tokens done after each chunk, then ``Prefilled``. Ends early, without it, when cancelled.
+
+    Taps are taken only of chunks that reach into what the draft can still see once the prompt is through.
+    """
     ids = mx.array(list(prompt), dtype=mx.int32)
     last = len(prompt) - 1
+    seen = 0 if session is None else session.first_seen(len(prompt))
     for start in range(0, last, chunk):
         if cancel.is_set():
             return
         stop = min(start + chunk, last)
-        output = target.forward(ids[start:stop], cache, taps)
+        heard = session is not None and stop > seen
+        output = target.forward(ids[start:stop], cache, taps if heard else ())
         pending = target.cache_arrays(cache)
-        if session is not None:
+        if session is not None and heard:
             pending += session.prefill(output.taps, start)
         mx.eval(pending)  # the logits stay unevaluated: their projection is never computed
         yield stop

@@ -40,6 +40,12 @@ class ContextCache:
         rows = held.end - held.low + fresh
         return rows if held.limit is None else min(rows, held.limit)
 
+    @property
+    def reach(self) -> int | None:
+        """The most rows before a block that any layer can see, None for all."""
+        limits = [held.limit for held in self._layers]
+        return None if None in limits else max((limit for limit in limits if limit is not None), default=0)
+
     def arrays(self) -> list[mx.array]:
         """All buffers, to evaluate them: the layers' keys, then their values."""
         found = [held.keys for held in self._layers] + [held.values for held in self._layers]

@@ -87,6 +87,9 @@ class DFlashSession:
         self._model.add_context(features, self._context, position)
         return self._context.arrays()
 
+    def first_seen(self, position: int) -> int:
+        return max(0, position - self._context.reach) if self._context.reach is not None else 0
+
     def skip_to(self, position: int) -> None:
         self._context.skip_to(position)
 

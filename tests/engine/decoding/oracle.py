@@ -36,6 +36,9 @@ class OracleDrafter:
     def restore(self, features: mx.array, position: int) -> list[mx.array]:
         return []
 
+    def first_seen(self, position: int) -> int:
+        return 0
+
     def skip_to(self, position: int) -> None:
         return None
 

@@ -31,7 +31,7 @@ def clock_of(target: AttentionTarget, monkeypatch: pytest.MonkeyPatch, seconds: 
 
 
 @pytest.mark.parametrize(
-    ("token_s", "expected"), [(0.0023, 64), (0.0024, 64), (0.0026, 32), (1.0, SMALLEST), (1e-4, 1024), (1e-9, LARGEST)]
+    ("token_s", "expected"), [(0.0012, 128), (0.0013, 64), (1.0, SMALLEST), (1e-4, 1024), (1e-9, LARGEST)]
 )
 def test_the_longest_pass_within_the_time_is_chosen(target, monkeypatch, token_s: float, expected: int) -> None:
     assert measure_chunk(target, clock_of(target, monkeypatch, lambda tokens: tokens * token_s)) == expected
@@ -48,7 +48,7 @@ def test_it_is_measured_once_for_machine_and_pair(tmp_path: Path) -> None:
     assert kept_chunk(tmp_path, ["b"], lambda: next(sizes)) == 256
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"tokens": 48}', '{"tokens": 16}', '{"tokens": 4096}', '{"tokens": "64"}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"tokens": 96}', '{"tokens": 32}', '{"tokens": 4096}', '{"tokens": "64"}'])
 def test_a_kept_size_that_is_none_is_measured_again(tmp_path: Path, content: str) -> None:
     kept_chunk(tmp_path, ["a"], lambda: 64)
     (file,) = tmp_path.iterdir()

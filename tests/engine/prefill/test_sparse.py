@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 
 import mlx.core as mx
 import numpy as np
@@ -72,11 +73,11 @@ def test_the_logits_are_those_of_a_forward_that_masks_the_rest_away(target: Atte
 
 
 def test_decoding_goes_on_at_true_positions_past_the_window(target: AttentionTarget) -> None:
-    """Single tokens, then a block, until the window has left the prompt behind."""
+    """Single tokens, then blocks, until the window has left the prompt behind."""
     _, cache = read(target, KEPT)
     answer = [(11 * index + 5) % VOCAB for index in range(WINDOW + 8)]
-    rows = [target.forward(mx.array([token]), cache).logits for token in answer[:5]]
-    rows.append(target.forward(mx.array(answer[5:]), cache).logits)
+    borders = [0, 1, 2, 3, 5, 8, len(answer)]
+    rows = [target.forward(mx.array(answer[a:b]), cache).logits for a, b in pairwise(borders)]
     kept = np.concatenate([mask_of(KEPT), np.ones(len(answer), bool)])
     reference = masked_logits(target.model, IDS + answer, kept)[LENGTH:, : target.shape.vocab_size]
     assert close(mx.concatenate(rows), reference)

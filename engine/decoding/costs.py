@@ -113,11 +113,13 @@ def measure_costs(target: Target, drafter: Drafter | None, clock: Callable[[], f
     # The shortest of each but the first, which warms up: whatever else the machine does can only add, and the curve is kept.
     draft_s = {width: min(times[1:], default=0.0) for width, times in draft.items()}
     measured = tuple(width for width in widths if len(verify[width]) > 1)
-    return CostCurve(
-        measured,
-        tuple(min(verify[width][1:]) for width in measured),
-        tuple(draft_s[min(width, block)] for width in measured),
-    )
+    verify_s = [min(verify[width][1:]) for width in measured]
+    return CostCurve(measured, _rising(verify_s), _rising([draft_s[min(width, block)] for width in measured]))
+
+
+def _rising(seconds: Sequence[float]) -> tuple[float, ...]:
+    """No pass counts as longer than a wider one: that was a disturbance, or a width that the next one makes pointless."""
+    return tuple(min(seconds[index:]) for index in range(len(seconds)))
 
 
 def _timed(array: mx.array | None, clock: Callable[[], float]) -> float:

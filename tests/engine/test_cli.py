@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine import RequestError, cli
-from engine.bench.suite import Prompt, read_suite, short_suite
+from engine import cli
 from engine.engine import Engine
 from engine.models import ResolvedPair
 from engine.sampling_options import sampling_settings
@@ -322,29 +321,6 @@ def test_a_report_that_cannot_be_written_after_all_goes_to_stdout(run, pair: str
 def test_bench_without_a_draft_is_code_2(run, pair: str, prompts: Path, tmp_path: Path) -> None:
     code, _, err = run("bench", "--model", pair.split("+")[0], "--prompts", str(prompts), "--json", str(tmp_path / "x"))
     assert code == 2 and "has no draft to compare with" in err.splitlines()[-1]
-
-
-def test_bench_compares_lookup_where_there_is_no_draft(run, pair: str, prompts: Path, tmp_path: Path) -> None:
-    common = ("bench", "--model", pair.split("+")[0], "--prompts", str(prompts), "--max-tokens", "4", "--mode", "lookup")
-    code, _, err = run(*common, "--json", str(tmp_path / "out.json"))
-    report = json.loads((tmp_path / "out.json").read_text())
-    assert code == 0 and "lookup" in err
-    assert [(run["mode"], run["lookup"]["mode"], run["identical"]) for run in report["runs"]] == [("lookup", "lookup", True)] * 2
-    assert report["summary"]["lookup_tok_s"] > 0
-
-
-def test_bench_takes_the_short_suite_by_default(run, pair: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[list[str]] = []
-
-    def note(_engine: object, chosen: list[Prompt], *_rest: object) -> dict:
-        asked.append([prompt.id for prompt in chosen])
-        raise RequestError("enough")
-
-    monkeypatch.setattr("engine.terminal.run_suite", note)
-    for more in ((), ("--suite", "full")):
-        run("bench", "--model", pair, "--json", str(tmp_path / "out.json"), *more)
-    assert asked == [[prompt.id for prompt in short_suite()], [prompt.id for prompt in read_suite()]]
-    assert (len(asked[0]), len(asked[1])) == (20, 60)
 
 
 def test_models_list_names_the_starter_pair_and_its_state(run, starter: ResolvedPair) -> None:

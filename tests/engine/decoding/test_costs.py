@@ -36,8 +36,8 @@ def test_every_width_up_to_the_block_is_measured_and_the_target_is_left_usable(b
 class SlowTarget:
     """A pass takes ``step`` seconds and ``row`` more for each slot by its own ``clock``, which is asked before and after it."""
 
-    def __init__(self, step: float, row: float):
-        self.step, self.row, self.seconds, self.widths = step, row, 0.0, set[int]()
+    def __init__(self, step: float, row: float, held_up: int = 0):
+        self.step, self.row, self.held_up, self.seconds, self.widths = step, row, held_up, 0.0, set[int]()
         self.before = False
 
     def clock(self) -> float:
@@ -53,7 +53,7 @@ class SlowTarget:
         return []
 
     def forward(self, ids: mx.array, cache: list, taps: tuple[int, ...] = ()) -> TargetOutput:
-        self.last = self.step + self.row * ids.shape[0]
+        self.last = self.step + self.row * ids.shape[0] + 5.0 * (ids.shape[0] == self.held_up)
         self.widths.add(ids.shape[0])
         return TargetOutput(mx.zeros((1, 2)), None)
 
@@ -68,6 +68,13 @@ def test_wide_passes_are_measured_only_where_they_could_pay(step: float, row: fl
     curve = measure_costs(target, None, target.clock)  # type: ignore[arg-type]
     assert curve.widest == max(target.widths - {128}) == widest
     assert curve.verify_s == pytest.approx([step + row * width for width in curve.widths]) and set(curve.draft_s) == {0.0}
+
+
+def test_a_pass_that_was_held_up_does_not_count_as_longer_than_a_wider_one() -> None:
+    target = SlowTarget(1.0, 0.02, held_up=8)
+    curve = measure_costs(target, None, target.clock)  # type: ignore[arg-type]
+    assert curve.verify(8) == curve.verify(12) == pytest.approx(1.0 + 0.02 * 12)
+    assert curve.verify(6) == pytest.approx(1.0 + 0.02 * 6)
 
 
 def test_costs_are_measured_once_for_one_machine_and_pair(tmp_path: Path) -> None:

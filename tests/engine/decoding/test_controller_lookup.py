@@ -157,3 +157,12 @@ def test_wide_passes_slower_than_measured_make_short_matches_not_worth_it() -> N
     before = controller.choose(4)
     controller.observe(before, before.length - 1, before.length - 1, 4 * CPU.verify(before.length))
     assert not before.plain and controller.choose(4).plain
+
+
+def test_a_new_answer_forgets_how_the_last_one_repeated_itself() -> None:
+    odds = LookupOdds()
+    controller = Controller(CPU, 1, odds)
+    controller.observe_foreseen([(2, True)] * 30)
+    before = odds.chance(2)
+    controller.begin()
+    assert odds.chance(2) < before

@@ -121,6 +121,20 @@ def test_without_a_curve_every_cycle_is_the_average_timed_one() -> None:
     assert costs.totals() == (pytest.approx(6.0), pytest.approx(16.0))
 
 
+def test_looked_up_blocks_cost_a_verify_pass_and_no_draft() -> None:
+    costs = PassCosts(CURVE)
+    costs.add(8, None, 10.0, drafted=False)
+    costs.add(8, None, None, drafted=False)
+    assert costs.totals() == (0.0, pytest.approx(20.0))
+
+
+def test_untimed_drafts_beside_timed_lookups_are_as_much_slower_as_those() -> None:
+    costs = PassCosts(CURVE)
+    costs.add(8, None, 10.0, drafted=False)
+    costs.add(4, None, None)
+    assert costs.totals() == (pytest.approx(2 * 0.7), pytest.approx(2 * (5.0 + 3.0)))
+
+
 def test_an_answer_without_a_timed_cycle_has_no_pass_times() -> None:
     costs = PassCosts(CURVE)
     costs.add(4, None, None)

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands import COMMANDS, Situation
+from app.core.meter import MeterSnapshot
 from app.services.engine_client import EngineState
 from app.ui.composer import INLINE_PASTE, LONGEST_PASTE
 from app.ui.empty_state import EXAMPLES
@@ -223,6 +224,16 @@ def test_why_speculation_is_off_is_one_click_away(qtbot, window, loader):
     qtbot.mouseClick(window.meter.reason, Qt.MouseButton.LeftButton)
     box = window.meter.findChild(QMessageBox)
     assert box.text() == "The draft does not fit this model."
+    box.close()
+
+
+@OFFSCREEN_DIALOG
+def test_lookup_in_place_of_a_draft_is_not_called_off(window):
+    words = "Lookup drafting: this model has no draft."
+    window.meter.show_snapshot(MeterSnapshot(phase="done", mode="lookup", block_length=64, off_reason=words))
+    window.meter.show_reason()
+    box = window.meter.findChild(QMessageBox)
+    assert (box.windowTitle(), box.text()) == ("Lookup instead of a draft", words)
     box.close()
 
 

@@ -37,7 +37,7 @@ def finished(events: list[Event]) -> Finished:
 
 @pytest.mark.parametrize("prompt", read_suite()[::12], ids=lambda prompt: prompt.id)
 def test_dflash_text_is_plain_text(engine: Engine, prompt) -> None:
-    """A sample of the suite; the whole of it at 256 tokens runs in tests/perf."""
+    """A sample of the suite; more of it at 256 tokens runs in tests/perf."""
     answers = {
         mode: list(engine.generate(GenerationRequest(prompt.messages, mode=mode, max_tokens=40)))[-1]
         for mode in ("baseline", "dflash")

@@ -65,7 +65,7 @@ ADDRESSES = "Repeat this list of addresses:\n\n" + "\n".join(
 @pytest.mark.parametrize("mode", ["lookup", "dflash"])
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_copied_text_is_plain_text_and_comes_from_lookups(engine: Engine, mode: str, temperature: float) -> None:
-    plain, fast = (run(engine, ADDRESSES, mode=m, max_tokens=70, temperature=temperature, seed=2) for m in ("baseline", mode))
+    plain, fast = (run(engine, ADDRESSES, mode=m, max_tokens=45, temperature=temperature, seed=2) for m in ("baseline", mode))
     assert finished(fast).token_ids == finished(plain).token_ids
     looked_up = [event for event in fast if isinstance(event, Cycle) and event.source == "lookup"]
     assert looked_up and all(event.proposed for event in looked_up)

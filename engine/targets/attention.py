@@ -14,6 +14,8 @@ from mlx_lm.models.cache import KVCache, make_prompt_cache
 from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
 from engine.targets.sparse_cache import sparse_like
 
+FINAL_NORMS = ("norm", "norm_f", "embedding_norm", "final_layernorm")  # what mlx-lm's families call it
+
 
 class AttentionTarget:
     """Runs mlx-lm's own forward of one loaded model. Taps are read by standing in for a layer of this instance during a call."""
@@ -77,6 +79,16 @@ class AttentionTarget:
 
     def cache_arrays(self, cache: Cache) -> list[mx.array]:
         return [array for entry in cache for _, array in tree_flatten(entry.state) if isinstance(array, mx.array)]
+
+    def streams(self, ids: mx.array, layers: tuple[int, ...]) -> list[mx.array]:
+        """The residual streams [N, S, H] after ``layers`` of whole texts ``ids`` [N, S], without caches: for training a draft."""
+        with recorded_layers(self._body.layers, layers) as streams:
+            self.model(ids)
+        return [streams[layer] for layer in layers]
+
+    def final_norm(self, rows: mx.array) -> mx.array:
+        """Rows of the last layer's stream as ``head`` takes them."""
+        return next(self._body[name] for name in FINAL_NORMS if name in self._body)(rows)
 
     def _logits(self, ids: mx.array, cache: Cache) -> mx.array:
         return self.model(ids[None], cache=cache)[0, :, : self.shape.vocab_size]

@@ -47,9 +47,21 @@ class DFlashDrafter:
 
     def block(self, anchor: mx.array, masks: mx.array) -> mx.array:
         """Embeddings [B, H] of the anchor [1] and the mask tokens [B-1] that stand for the proposals."""
-        embedded = self._embed(mx.concatenate([anchor, masks]))
-        scale = self.model.convention.embedding_scale
+        return self.embed(mx.concatenate([anchor, masks]))
+
+    @property
+    def vocabulary(self) -> mx.array | None:
+        """Target ids [K] this draft chooses from; None: all of them."""
+        return self._ids
+
+    def embed(self, ids: mx.array) -> mx.array:
+        """Embeddings [.., H] of ``ids`` as a block takes them."""
+        embedded, scale = self._embed(ids), self.model.convention.embedding_scale
         return embedded if scale == 1 else embedded * scale
+
+    def project(self, hidden: mx.array) -> mx.array:
+        """Logits [.., K] of final-normed rows [.., H] over the draft's own vocabulary."""
+        return self._head(hidden)
 
     def choose(self, hidden: mx.array, anchor: mx.array, position: int = 0, draw: Draw | None = None) -> mx.array:
         """Token ids [L] for the rows [L, H] of the slots that propose, the first of which follows ``anchor`` [1] and stands at

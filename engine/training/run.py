@@ -1,0 +1,245 @@
+"""A whole training run: texts, draft, steps, held-out decoding, export of the best so far. Runs on the thread that owns MLX."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import mlx.core as mx
+
+from engine.drafters.dflash.drafter import DFlashDrafter
+from engine.drafters.dflash.loading import load_draft
+from engine.errors import RequestError, SlipstreamError
+from engine.request import Message
+from engine.targets.attention import AttentionTarget
+from engine.text.chat import encode_chat
+from engine.training.corpus import Corpus, Text, build_corpus
+from engine.training.evaluate import replayed_tau
+from engine.training.export import check_exportable, export_draft
+from engine.training.fresh import fresh_convention, fresh_draft, mask_token
+from engine.training.selfplay import Writer, answer_prompts, invent_prompts
+from engine.training.settings import (
+    DataProgress,
+    DraftPlan,
+    Evaluated,
+    TrainingEvent,
+    TrainingFinished,
+    TrainingSettings,
+    TrainingStep,
+)
+from engine.training.state import Reached, SavedRun, run_identity
+from engine.training.teacher import Teacher
+from engine.training.trainer import Trainer
+
+TIMED_STEPS = (3, 8)  # steps over which the pace is measured before a run's length is fixed
+JUDGED_BLOCK = 8  # slots; longer blocks are seldom chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where texts come from: ``chats`` whose user turns the target answers anew, and ``invented`` questions of its own."""
+
+    chats: Sequence[Sequence[Message]] = ()
+    invented: int = 0
+
+    def prompts(self, tokenizer: Any) -> list[list[int]]:
+        """Every user turn of every chat, with what came before it."""
+        ends = ((chat, index) for chat in self.chats for index, message in enumerate(chat) if message.role == "user")
+        return [encode_chat(tokenizer, chat[: index + 1]) for chat, index in ends]
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """A loaded target to train for: ``folder`` holds its config.json."""
+
+    target: AttentionTarget
+    tokenizer: Any
+    stop_ids: frozenset[int]
+    folder: Path
+
+
+class TrainingRun:
+    """``events`` does the work. ``first`` is a draft to continue from; otherwise ``plan`` says what to begin."""
+
+    def __init__(
+        self,
+        workshop: Workshop,
+        output: Path,
+        settings: TrainingSettings,
+        source: Source,
+        plan: DraftPlan | None = None,
+        first: Path | None = None,
+        mask: int | None = None,
+        cancel: threading.Event | None = None,
+    ):
+        self._workshop, self._output, self._settings = workshop, output, settings
+        self._source, self._plan, self._first, self._mask = source, plan or DraftPlan(), first, mask
+        self._cancel = cancel or threading.Event()
+        self._dtype = mx.float32 if mx.default_device() == mx.cpu else mx.bfloat16
+        parts = [str(workshop.folder), str(first), str(source.invented), str(len(source.chats)), str(mask)]
+        self._saved = SavedRun(output, run_identity(parts, plan, settings))
+
+    def forget(self) -> None:
+        """Throws an unfinished run in the output folder away."""
+        self._saved.remove()
+
+    def events(self) -> Iterator[TrainingEvent]:
+        """Trains and yields what happens; ``TrainingFinished`` is the last. Raises ``RequestError`` for too little text,
+        ``Cancelled`` before there is a draft to keep, ``SlipstreamError`` where memory or disk run out."""
+        try:
+            yield from self._events()
+        except RuntimeError as error:
+            if "malloc" not in str(error) and "memory" not in str(error).lower():
+                raise
+            raise SlipstreamError(f"Memory ran out while training ({error}): give fewer --rows or --slots.") from error
+
+    def _events(self) -> Iterator[TrainingEvent]:
+        self._output.mkdir(parents=True, exist_ok=True)
+        corpus = self._saved.texts()
+        if corpus is None:
+            corpus = yield from self._write_texts()
+            self._saved.save_texts(corpus)
+        drafter = self._drafter(corpus)
+        teacher = Teacher(self._workshop.target, drafter.taps)
+        trainer = Trainer(drafter, teacher, corpus, self._settings, self._dtype)
+        reached, saved = Reached(), self._saved.load()
+        if saved is not None:
+            arrays, reached = saved
+            trainer.restore(arrays, reached.step)
+        judge = _Judge(drafter, teacher, corpus, min(JUDGED_BLOCK, drafter.block_length))
+        if saved is None:
+            reached.before = reached.best = judge.tau(trainer) if self._first else 1.0
+        yield from self._train(trainer, judge, reached)
+
+    def _write_texts(self) -> Iterator[DataProgress]:  # returns the corpus
+        shop, settings = self._workshop, self._settings
+        writer = Writer(shop.target, shop.stop_ids, self._cancel)
+        prompts = self._source.prompts(shop.tokenizer)
+        for item in invent_prompts(writer, shop.tokenizer, self._source.invented, settings.seed) if self._source.invented else ():
+            if isinstance(item, DataProgress):
+                yield item
+            else:
+                prompts.append(item)
+        texts: list[Text] = []
+        for outcome in answer_prompts(writer, prompts, settings.max_length):
+            if isinstance(outcome, DataProgress):
+                yield outcome
+            else:
+                texts.append(outcome)
+        return build_corpus(texts, settings.held_out, settings.seed)
+
+    def _drafter(self, corpus: Corpus) -> DFlashDrafter:
+        shop = self._workshop
+        shape = shop.target.shape
+        if self._first is not None:
+            model = load_draft(self._first, shape, mx.float32)
+            check_exportable(model.convention)
+        else:
+            mask = mask_token(shop.tokenizer, shape, shop.stop_ids) if self._mask is None else self._mask
+            convention = fresh_convention(shop.folder, shape, self._plan, mask)
+            model = fresh_draft(convention, corpus.counts(shape.vocab_size), shop.stop_ids, self._settings.seed)
+        return DFlashDrafter(model, shop.target, "draft", model.convention.block_length)
+
+    def _train(self, trainer: Trainer, judge: _Judge, reached: Reached) -> Iterator[TrainingEvent]:
+        settings = self._settings
+        reached.steps = settings.steps or reached.steps
+        begun, before = time.monotonic(), reached.elapsed_s
+        pace = _Pace(settings.seconds)
+        reason: Literal["done", "cancelled", "diverged"] = "done"
+        while reached.steps is None or trainer.step < reached.steps:
+            if self._cancel.is_set():
+                reason = "cancelled"
+                break
+            started = time.monotonic()
+            result = trainer.update(reached.steps)
+            reached.step, reached.elapsed_s = trainer.step, before + time.monotonic() - begun
+            if not math.isfinite(result.loss):
+                reason = "diverged"
+                break
+            pace.add(time.monotonic() - started)
+            if reached.steps is None:
+                reached.steps = pace.steps(trainer.step, reached.elapsed_s)
+            remaining = None if reached.steps is None else (reached.steps - trainer.step) * pace.seconds
+            tokens_s = result.tokens / max(pace.seconds, 1e-9)
+            yield TrainingStep(
+                trainer.step, reached.steps, result.loss, result.tau, tokens_s, reached.elapsed_s, remaining
+            )
+            if trainer.step % settings.evaluate_every == 0 and trainer.step != reached.steps:
+                yield self._judge(trainer, judge, reached)
+                pace.judged(time.monotonic() - started)
+                self._saved.save(trainer.state(), reached)
+        yield self._judge(trainer, judge, reached)
+        if reason == "cancelled":
+            self._saved.save(trainer.state(), reached)
+        else:
+            self._saved.remove()
+        elapsed = before + time.monotonic() - begun
+        yield TrainingFinished(
+            trainer.step, reached.best_step, reached.before, reached.best, elapsed, mx.get_peak_memory(), reason
+        )
+
+    def _judge(self, trainer: Trainer, judge: _Judge, reached: Reached) -> Evaluated:
+        """Decodes the held-out answers and exports the draft where it is the best so far."""
+        tau = judge.tau(trainer)
+        best = tau > reached.best
+        if best:
+            reached.best, reached.best_step = tau, trainer.step
+            export_draft(judge.drafter.model, trainer.average, self._output)
+        return Evaluated(trainer.step, tau, judge.block_length, best)
+
+
+@dataclass(frozen=True, slots=True)
+class _Judge:
+    drafter: DFlashDrafter
+    teacher: Teacher
+    corpus: Corpus
+    block_length: int
+
+    def tau(self, trainer: Trainer) -> float:
+        trainer.load_average()
+        return replayed_tau(self.drafter, self.teacher, self.corpus.held_out, self.block_length)
+
+
+class _Pace:
+    """How long a step takes, and how many fit into ``budget`` seconds."""
+
+    def __init__(self, budget: float | None):
+        self._budget, self._times = budget, []  # type: float | None, list[float]
+        self._judging = 0.0
+
+    @property
+    def seconds(self) -> float:
+        recent = self._times[-20:]
+        return sum(recent) / len(recent) if recent else 0.0
+
+    def add(self, seconds: float) -> None:
+        self._times.append(seconds)
+
+    def judged(self, seconds: float) -> None:
+        self._judging = seconds
+
+    def steps(self, step: int, elapsed_s: float) -> int | None:
+        """The run's length in steps, once the pace is known; evaluation is taken to cost a tenth."""
+        skipped, timed = TIMED_STEPS
+        if self._budget is None or len(self._times) < skipped + timed:
+            return step + 1 if self._budget is not None and elapsed_s > self._budget else None
+        each = sum(self._times[skipped:]) / len(self._times[skipped:])
+        return max(step + 1, step + int(0.9 * (self._budget - elapsed_s) / each))
+
+
+def open_workshop(folder: Path) -> Workshop:
+    """Loads the target in ``folder`` as the engine would. Raises ``ModelError``."""
+    from engine.loading import load_workshop
+
+    return load_workshop(folder)
+
+
+def check_source(source: Source) -> None:
+    """Raises ``RequestError`` where there is nothing to learn from."""
+    if not source.chats and source.invented < 1:
+        raise RequestError("There is nothing to learn from: give --data FILE.jsonl or --self-play N.")

@@ -30,6 +30,7 @@ from engine import (
 from engine.errors import UnknownModel
 from engine.request import MODES, OVERFLOWS, SCORERS
 from engine.sampling_options import add_sampling_options, sampling_settings
+from engine.training.command import add_arguments as add_train_arguments
 
 DEMO_TOKENS = 96
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT})
@@ -131,6 +132,10 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", type=Path, required=True, metavar="OUT")
     bench.set_defaults(run=_bench)
 
+    train = verbs.add_parser("train-draft", parents=[common], help="make a draft for a model, on this machine")
+    add_train_arguments(train)
+    train.set_defaults(run=_train_draft)
+
     selftest = verbs.add_parser("selftest", parents=[common], help="check this installation on the starter pair")
     selftest.add_argument("--json", type=Path, metavar="OUT")
     selftest.add_argument("--device", choices=("cpu", "gpu"), help="where to compute; default: what MLX chooses")
@@ -199,6 +204,13 @@ def _bench(arguments: argparse.Namespace) -> int:
     print(*summary_lines(result), sep="\n", file=sys.stderr)
     _write_report(arguments.json, result)
     return 0 if len(result["runs"]) == len(prompts) else 1
+
+
+def _train_draft(arguments: argparse.Namespace) -> int:
+    from engine.training.command import train_draft
+
+    with _cancel_on_interrupt() as cancel:
+        return train_draft(arguments, cancel)
 
 
 def _selftest(arguments: argparse.Namespace) -> int:

@@ -55,7 +55,7 @@ def load(
         mx.set_cache_limit(CPU_CACHE_BYTES)
     target = load_target(resolved.target, dtype)
     report("Loading the tokenizer", 0.6)
-    tokenizer = _tokenizer(resolved.target)
+    tokenizer = read_tokenizer(resolved.target)
     drafters: dict[Mode, Drafter] = {}
     reason = target.capabilities.reason
     if target.capabilities.rollback:
@@ -101,7 +101,8 @@ class _Reporter:
             self._progress(LoadProgress(stage, fraction))
 
 
-def _tokenizer(folder: Path) -> Any:
+def read_tokenizer(folder: Path) -> Any:
+    """mlx-lm's tokenizer of the model in ``folder``. Raises ``ModelError``."""
     try:
         return load_tokenizer(folder)
     except Exception as error:  # transformers raises many kinds for a broken tokenizer file

@@ -21,6 +21,8 @@ def check_exportable(convention: DraftConvention) -> None:
         "is a DFlash 2 draft": convention.convolution is not None or convention.selector is not None,
         "has an embedding or a head of its own": convention.embedding_rows is not None or convention.head_rows is not None,
         "has attention biases": bool(convention.biased),
+        "has some layers causal and others not": len(set(convention.causal)) > 1 and convention.causal != _usual(convention),
+        "has windows of several sizes": len({window for window in convention.windows if window is not None}) > 1,
         "is no exact DFlash draft of z-lab's kind": convention.window_from_anchor or convention.first_slot != 1,
     }
     for reason, applies in reasons.items():
@@ -46,7 +48,6 @@ def config_of(convention: DraftConvention) -> dict[str, Any]:
         "max_position_embeddings": c.max_positions,
         "block_size": c.block_length,
         "layer_types": [FULL if window is None else SLIDING for window in c.windows],
-        "is_causal": c.causal[0],
         "hidden_act": "silu",
         "attention_bias": False,
         "tie_word_embeddings": True,
@@ -60,9 +61,16 @@ def config_of(convention: DraftConvention) -> dict[str, Any]:
         "sliding_window": windows[0] if windows else None,
         "draft_vocab_size": c.draft_vocab_size,
     }
+    if c.causal != _usual(c):
+        config["is_causal"] = c.causal[0]
     if c.embedding_scale != 1:
         config["dflash_config"]["input_embedding_scale"] = c.embedding_scale
     return config | {name: value for name, value in optional.items() if value is not None}
+
+
+def _usual(convention: DraftConvention) -> tuple[bool, ...]:
+    """Causality where the config says nothing: that of layers with a window."""
+    return tuple(window is not None for window in convention.windows)
 
 
 def export_draft(model: DFlashModel, parameters: dict[str, mx.array], folder: Path) -> None:

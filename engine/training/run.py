@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import mlx.core as mx
 
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
 from engine.errors import RequestError, SlipstreamError
+from engine.loading import CPU_CACHE_BYTES, read_tokenizer
 from engine.request import Message
 from engine.targets.attention import AttentionTarget
-from engine.text.chat import encode_chat
+from engine.targets.loading import load_target
+from engine.text.chat import encode_chat, stop_token_ids
 from engine.training.corpus import Corpus, Text, build_corpus
 from engine.training.evaluate import replayed_tau
 from engine.training.export import check_exportable, export_draft
@@ -62,6 +64,16 @@ class Workshop:
     stop_ids: frozenset[int]
     folder: Path
 
+    @classmethod
+    def load(cls, folder: Path) -> Workshop:
+        """The target in ``folder`` in the form this device trains and decodes with. Raises ``ModelError``."""
+        on_cpu = mx.default_device() == mx.cpu
+        if on_cpu:
+            mx.set_cache_limit(CPU_CACHE_BYTES)
+        target = load_target(folder, mx.float32 if on_cpu else None)
+        tokenizer = read_tokenizer(folder)
+        return cls(cast(AttentionTarget, target), tokenizer, stop_token_ids(folder, tokenizer), folder)
+
 
 class TrainingRun:
     """``events`` does the work. ``first`` is a draft to continue from; otherwise ``plan`` says what to begin."""
@@ -80,6 +92,8 @@ class TrainingRun:
         self._workshop, self._output, self._settings = workshop, output, settings
         self._source, self._plan, self._first, self._mask = source, plan or DraftPlan(), first, mask
         self._cancel = cancel or threading.Event()
+        if not source.chats and source.invented < 1:
+            raise RequestError("There is nothing to learn from: give --data FILE.jsonl or --self-play N.")
         self._dtype = mx.float32 if mx.default_device() == mx.cpu else mx.bfloat16
         parts = [str(workshop.folder), str(first), str(source.invented), str(len(source.chats)), str(mask)]
         self._saved = SavedRun(output, run_identity(parts, plan, settings))
@@ -113,10 +127,11 @@ class TrainingRun:
             trainer.restore(arrays, reached.step)
         judge = _Judge(drafter, teacher, corpus, min(JUDGED_BLOCK, drafter.block_length))
         if saved is None:
-            reached.before = reached.best = judge.tau(trainer) if self._first else 1.0
+            reached.before = judge.tau(trainer) if self._first else 1.0
+            reached.best = reached.before if self._first else 0.0  # of a new draft the first one judged is kept
         yield from self._train(trainer, judge, reached)
 
-    def _write_texts(self) -> Iterator[DataProgress]:  # returns the corpus
+    def _write_texts(self) -> Generator[DataProgress, None, Corpus]:
         shop, settings = self._workshop, self._settings
         writer = Writer(shop.target, shop.stop_ids, self._cancel)
         prompts = self._source.prompts(shop.tokenizer)
@@ -166,9 +181,7 @@ class TrainingRun:
                 reached.steps = pace.steps(trainer.step, reached.elapsed_s)
             remaining = None if reached.steps is None else (reached.steps - trainer.step) * pace.seconds
             tokens_s = result.tokens / max(pace.seconds, 1e-9)
-            yield TrainingStep(
-                trainer.step, reached.steps, result.loss, result.tau, tokens_s, reached.elapsed_s, remaining
-            )
+            yield TrainingStep(trainer.step, reached.steps, result.loss, result.tau, tokens_s, reached.elapsed_s, remaining)
             if trainer.step % settings.evaluate_every == 0 and trainer.step != reached.steps:
                 yield self._judge(trainer, judge, reached)
                 pace.judged(time.monotonic() - started)
@@ -179,9 +192,7 @@ class TrainingRun:
         else:
             self._saved.remove()
         elapsed = before + time.monotonic() - begun
-        yield TrainingFinished(
-            trainer.step, reached.best_step, reached.before, reached.best, elapsed, mx.get_peak_memory(), reason
-        )
+        yield TrainingFinished(trainer.step, reached.best_step, reached.before, reached.best, elapsed, mx.get_peak_memory(), reason)
 
     def _judge(self, trainer: Trainer, judge: _Judge, reached: Reached) -> Evaluated:
         """Decodes the held-out answers and exports the draft where it is the best so far."""
@@ -230,16 +241,3 @@ class _Pace:
             return step + 1 if self._budget is not None and elapsed_s > self._budget else None
         each = sum(self._times[skipped:]) / len(self._times[skipped:])
         return max(step + 1, step + int(0.9 * (self._budget - elapsed_s) / each))
-
-
-def open_workshop(folder: Path) -> Workshop:
-    """Loads the target in ``folder`` as the engine would. Raises ``ModelError``."""
-    from engine.loading import load_workshop
-
-    return load_workshop(folder)
-
-
-def check_source(source: Source) -> None:
-    """Raises ``RequestError`` where there is nothing to learn from."""
-    if not source.chats and source.invented < 1:
-        raise RequestError("There is nothing to learn from: give --data FILE.jsonl or --self-play N.")

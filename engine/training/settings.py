@@ -39,7 +39,8 @@ class TrainingSettings:
 
     A step takes ``rows`` texts of at most ``max_length`` tokens and ``slots`` block slots in each. ``distil`` is the share of the
     loss that follows the target's whole distribution instead of its own choice. ``gamma`` decays the weight of later slots in
-    the "decay" loss; None takes the paper's for the block length.
+    the "decay" loss; None takes the paper's for the block length. Taps of all
+    texts are kept in memory where they fit into ``tap_bytes``.
     """
 
     steps: int | None = None
@@ -57,6 +58,7 @@ class TrainingSettings:
     evaluate_every: int = 50
     held_out: int = 8
     seed: int = 0
+    tap_bytes: int = 2**29
 
     def __post_init__(self) -> None:
         positive = {"rows": self.rows, "slots": self.slots, "evaluate-every": self.evaluate_every, "held-out": self.held_out}

@@ -7,6 +7,7 @@ import json
 import logging
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import mlx.core as mx
 import numpy as np
@@ -66,11 +67,13 @@ class SavedRun:
         ids, answer = np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=bool)
         for row, text in enumerate(corpus.held_out):
             ids[row, : lengths[row]], answer[row, : lengths[row]] = text.ids, text.answer
-        arrays = {"ids": corpus.ids, "answer": corpus.answer, "held_ids": ids, "held_answer": answer, "lengths": np.array(lengths)}
 
         def write(part: Path) -> None:
             with part.open("wb") as file:
-                np.savez(file, identity=np.array(self._identity), **arrays)
+                np.savez(
+                    file, identity=np.array(self._identity), ids=corpus.ids, answer=corpus.answer,
+                    held_ids=ids, held_answer=answer, lengths=np.array(lengths),
+                )  # fmt: skip
 
         replace_file(self._texts, write)
 
@@ -79,7 +82,7 @@ class SavedRun:
         if not self._state.exists():
             return None
         try:
-            arrays, header = mx.load(str(self._state), return_metadata=True)
+            arrays, header = cast(tuple[dict[str, mx.array], dict[str, str]], mx.load(str(self._state), return_metadata=True))
             if header.get("identity") == self._identity and header.get("format") == str(FORMAT):
                 return arrays, Reached(**json.loads(header["reached"]))
             log.warning("the state in %s belongs to another run, which begins anew", self._state)

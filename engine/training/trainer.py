@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import mlx.core as mx
 import mlx.optimizers as optim
@@ -18,7 +18,7 @@ from engine.training.corpus import Corpus
 from engine.training.export import trainable
 from engine.training.loss import block_loss
 from engine.training.settings import TrainingSettings
-from engine.training.teacher import Teacher
+from engine.training.teacher import TapStore, Teacher
 
 CLIP = 1.0
 MUON_SCALE = 0.2  # times the root of a matrix' larger side: an update as large as AdamW's, so that one rate serves both
@@ -42,6 +42,7 @@ class Trainer:
         self._drafter, self._teacher, self._corpus, self._settings, self._dtype = drafter, teacher, corpus, settings, dtype
         self.masters = {name: value.astype(mx.float32) for name, value in trainable(drafter.model).items()}
         self.average = dict(self.masters)
+        self._taps = TapStore(teacher, corpus.ids, settings.tap_bytes)
         self.step = 0
         self._optimizer = make_optimizer(settings)
         self._optimizer.init(_tree(self.masters))
@@ -50,8 +51,8 @@ class Trainer:
 
     def update(self, steps: int | None) -> StepResult:
         """One step; the rate falls to zero over ``steps`` (None: not known yet)."""
-        blocks, ids = self._batch()
-        taps, stream = self._teacher.run(ids)
+        blocks, numbers, width = self._batch()
+        taps, stream = self._taps.get(numbers, width)
         teacher = self._teacher.probabilities(stream, blocks.said_at, self._drafter) if self._settings.distil else None
         mx.eval(taps, *([] if teacher is None else [teacher]))
         parameters = {name: value.astype(self._dtype) for name, value in self.masters.items()}
@@ -66,7 +67,7 @@ class Trainer:
         keep = min(self._settings.average, (1 + self.step) / (10 + self.step))
         average = {name: keep * self.average[name] + (1 - keep) * masters[name] for name in masters}
         mx.eval(masters, average, self._optimizer.state, loss, tau)
-        result = StepResult(float(loss.item()), float(tau.item()), ids.size)
+        result = StepResult(cast(float, loss.item()), cast(float, tau.item()), len(numbers) * width)
         if math.isfinite(result.loss):  # a step that went wrong changes nothing that is kept
             self.masters, self.average = masters, average
         self.step += 1
@@ -96,12 +97,12 @@ class Trainer:
         self._optimizer.state = tree_unflatten([(name, arrays[f"optimizer/{name}"]) for name in names])
         self.step = step
 
-    def _batch(self) -> tuple[Blocks, mx.array]:
-        """This step's texts and blocks: texts in a new order each round, anchors and block length drawn anew."""
+    def _batch(self) -> tuple[Blocks, list[int], int]:
+        """This step's blocks, its texts and their width: texts in a new order each round, anchors and length drawn anew."""
         settings, corpus = self._settings, self._corpus
         count = len(corpus.ids)
         first = self.step * settings.rows
-        numbers = [self._order(place // count)[place % count] for place in range(first, first + settings.rows)]
+        numbers = [int(self._order(place // count)[place % count]) for place in range(first, first + settings.rows)]
         ids, answer = corpus.ids[numbers], corpus.answer[numbers]
         width = int(np.flatnonzero(answer.any(axis=0))[-1]) + 1 if answer.any() else ids.shape[1]
         ids, answer = ids[:, :width], answer[:, :width]
@@ -109,7 +110,7 @@ class Trainer:
         lengths, weights = zip(*self._lengths, strict=True)
         slots = int(generator.choice(lengths, p=np.asarray(weights) / sum(weights)))
         anchors, exists = draw_anchors(answer, max(1, settings.slots // slots), generator)
-        return pack(ids, answer, anchors, exists, slots, self._drafter.model.convention), mx.array(ids)
+        return pack(ids, answer, anchors, exists, slots, self._drafter.model.convention), numbers, width
 
     def _order(self, epoch: int) -> np.ndarray:
         return np.random.default_rng([self._settings.seed, 1, epoch]).permutation(len(self._corpus.ids))

@@ -1,0 +1,200 @@
+"""Whole runs on a tiny model: what is written, what a stop or a kill leaves, and every way of asking wrongly."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from engine import Finished, GenerationRequest, load
+from engine.errors import Cancelled, RequestError
+from engine.models import ResolvedPair
+from engine.request import Message
+from engine.training.run import Source, TrainingRun, Workshop
+from engine.training.selfplay import Writer, invent_prompts
+from engine.training.settings import (
+    DataProgress,
+    DraftPlan,
+    Evaluated,
+    TrainingEvent,
+    TrainingFinished,
+    TrainingSettings,
+    TrainingStep,
+)
+from engine.training.trainer import Trainer
+from tests.engine.tiny import copy_tokenizer, write_target
+
+SETTINGS = TrainingSettings(steps=12, rows=2, slots=32, rate=1e-2, warm_up=2, evaluate_every=4, held_out=2, max_length=64)
+PLAN = DraftPlan(layers=1, block_length=8, vocabulary=512)
+CHATS = tuple((Message("user", f"Say something about number {number}."),) for number in range(10))
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> Workshop:
+    folder = write_target(tmp_path_factory.mktemp("shop") / "target", vocab_size=49152, num_hidden_layers=5)
+    return Workshop.load(copy_tokenizer(starter.target, folder))
+
+
+def run(shop: Workshop, output: Path, settings: TrainingSettings = SETTINGS, **changes: object) -> list[TrainingEvent]:
+    arguments = {"plan": PLAN, **changes}
+    return list(TrainingRun(shop, output, settings, Source(CHATS), **arguments).events())  # type: ignore[arg-type]
+
+
+def losses(events: list[TrainingEvent]) -> dict[int, float]:
+    return {event.step: event.loss for event in events if isinstance(event, TrainingStep)}
+
+
+def test_a_run_leaves_a_draft_that_the_engine_loads_and_whose_text_is_the_targets_own(shop: Workshop, tmp_path: Path) -> None:
+    events = run(shop, tmp_path / "draft")
+    end = events[-1]
+    assert isinstance(end, TrainingFinished) and end.reason == "done" and end.steps == 12 and end.peak_bytes > 0
+    judged = [event for event in events if isinstance(event, Evaluated)]
+    assert [event.step for event in judged] == [4, 8, 12]
+    assert end.best == max(event.tau for event in judged) and end.best_step in (4, 8, 12)
+    assert sorted(file.name for file in (tmp_path / "draft").iterdir()) == ["config.json", "model.safetensors"]
+    engine = load(f"{shop.folder}+{tmp_path / 'draft'}")
+    texts = {}
+    for mode in ("baseline", "dflash"):
+        *_, answer = engine.generate(GenerationRequest.of("Say something.", mode=mode, max_tokens=40))  # type: ignore[arg-type]
+        assert isinstance(answer, Finished)
+        texts[mode] = answer.token_ids
+    assert engine.info.draft_name == "draft" and texts["baseline"] == texts["dflash"]
+    engine.close()
+
+
+def test_a_run_that_was_killed_goes_on_at_its_last_saved_step_with_the_same_losses(shop: Workshop, tmp_path: Path) -> None:
+    whole = losses(run(shop, tmp_path / "whole"))
+    begun = TrainingRun(shop, tmp_path / "cut", SETTINGS, Source(CHATS), plan=PLAN).events()
+    for event in begun:
+        if isinstance(event, TrainingStep) and event.step == 7:
+            break  # as a kill would: nothing after the state saved at step 4 is written
+    begun.close()
+    later = losses(run(shop, tmp_path / "cut"))
+    assert sorted(later) == list(range(5, 13))
+    assert later == {step: whole[step] for step in later}
+    ours, theirs = (mx.load(str(tmp_path / name / "model.safetensors")) for name in ("cut", "whole"))
+    assert all(mx.array_equal(ours[key], theirs[key]).item() for key in theirs)  # type: ignore[index, call-overload]
+
+
+def test_a_stopped_run_keeps_its_best_draft_and_can_be_gone_on_with(shop: Workshop, tmp_path: Path) -> None:
+    cancel = threading.Event()
+    events = []
+    for event in TrainingRun(shop, tmp_path, SETTINGS, Source(CHATS), plan=PLAN, cancel=cancel).events():
+        events.append(event)
+        if isinstance(event, TrainingStep) and event.step == 5:
+            cancel.set()
+    end = events[-1]
+    assert isinstance(end, TrainingFinished) and end.reason == "cancelled" and end.steps == 5
+    assert (tmp_path / "model.safetensors").exists() and (tmp_path / "run-state.safetensors").exists()
+    assert min(losses(run(shop, tmp_path))) == 6
+
+
+def test_a_folder_with_another_runs_state_is_not_written_over(shop: Workshop, tmp_path: Path) -> None:
+    for event in TrainingRun(shop, tmp_path, SETTINGS, Source(CHATS), plan=PLAN).events():
+        if isinstance(event, TrainingStep) and event.step == 5:
+            break
+    other = replace(SETTINGS, seed=9)
+    with pytest.raises(RequestError, match=r"unfinished run with other settings: give --restart"):
+        run(shop, tmp_path, other)
+    again = TrainingRun(shop, tmp_path, other, Source(CHATS), plan=PLAN)
+    again.forget()
+    assert isinstance(list(again.events())[-1], TrainingFinished)
+
+
+def test_a_damaged_state_begins_the_run_anew(shop: Workshop, tmp_path: Path) -> None:
+    for event in TrainingRun(shop, tmp_path, SETTINGS, Source(CHATS), plan=PLAN).events():
+        if isinstance(event, TrainingStep) and event.step == 5:
+            break
+    (tmp_path / "run-state.safetensors").write_bytes(b"\0" * 40)
+    assert min(losses(run(shop, tmp_path))) == 1
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_best_draft(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update = Trainer.update
+
+    def poisoned(self: Trainer, steps: int | None):  # type: ignore[no-untyped-def]
+        if self.step == 6:
+            self.masters["norm.weight"] = self.masters["norm.weight"] * float("nan")
+        return update(self, steps)
+
+    monkeypatch.setattr(Trainer, "update", poisoned)
+    events = run(shop, tmp_path)
+    end = events[-1]
+    assert isinstance(end, TrainingFinished) and end.reason == "diverged" and end.steps == 7
+    weights = mx.load(str(tmp_path / "model.safetensors"))
+    assert all(mx.isfinite(value).all().item() for name, value in weights.items() if name != "d2t")  # type: ignore[union-attr]
+
+
+def test_continuing_from_a_draft_counts_what_it_could_before(shop: Workshop, tmp_path: Path) -> None:
+    first = run(shop, tmp_path / "first")[-1]
+    second = run(shop, tmp_path / "second", first=tmp_path / "first")[-1]
+    assert isinstance(first, TrainingFinished) and isinstance(second, TrainingFinished)
+    assert first.before == 1.0 and second.before == pytest.approx(first.best, abs=0.2)
+    assert second.best >= second.before
+
+
+def test_a_run_with_a_time_limit_plans_as_many_steps_as_fit(shop: Workshop, tmp_path: Path) -> None:
+    timed = replace(SETTINGS, steps=None, seconds=4.0, evaluate_every=1000)
+    end = run(shop, tmp_path, timed)[-1]
+    assert isinstance(end, TrainingFinished) and end.steps > 11
+    planned = [event.steps for event in run(shop, tmp_path / "b", timed) if isinstance(event, TrainingStep)]
+    assert planned[0] is None and planned[-1] is not None and len(set(planned[11:])) == 1
+
+
+def test_stopping_while_texts_are_written_changes_nothing(shop: Workshop, tmp_path: Path) -> None:
+    cancel = threading.Event()
+    cancel.set()
+    with pytest.raises(Cancelled):
+        run(shop, tmp_path / "draft", cancel=cancel)
+    assert not list((tmp_path / "draft").iterdir())
+
+
+def test_invented_questions_are_the_same_for_one_seed_and_each_is_asked_once(
+    starter: ResolvedPair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.training.selfplay.USER_LIMIT", 20)
+    real = Workshop.load(starter.target)
+
+    def invented() -> list[tuple[int, ...]]:
+        items = invent_prompts(Writer(real.target, real.stop_ids), real.tokenizer, 4, seed=3)
+        return [tuple(item) for item in items if not isinstance(item, DataProgress)]
+
+    first = invented()
+    assert 1 <= len(first) == len(set(first)) and first == invented()
+    assert all("<|im_start|>user\n" in real.tokenizer.decode(ids) for ids in first)
+
+
+def test_nothing_to_learn_from_is_said_at_once(shop: Workshop, tmp_path: Path) -> None:
+    with pytest.raises(RequestError, match=r"nothing to learn from: give --data"):
+        TrainingRun(shop, tmp_path, SETTINGS, Source())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rows": 0}, {"steps": 0}, {"rate": 0.0}, {"rate": float("nan")}, {"seconds": float("inf"), "steps": None}, {"max_length": 5}],
+)
+def test_settings_out_of_range_are_refused(wrong: dict) -> None:
+    with pytest.raises(RequestError, match=r"choose|give"):
+        replace(SETTINGS, **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"layers": 0}, {"block_length": 1}, {"block_length": 65}, {"vocabulary": 3}])
+def test_plans_out_of_range_are_refused(wrong: dict) -> None:
+    with pytest.raises(RequestError, match="choose"):
+        replace(PLAN, **wrong)
+
+
+@pytest.mark.slow
+def test_two_minutes_of_training_on_the_real_target_beat_an_untrained_draft(starter: ResolvedPair, tmp_path: Path) -> None:
+    settings = TrainingSettings(seconds=120, held_out=6, max_length=256, optimizer="adamw", evaluate_every=20)
+    plan = DraftPlan(layers=2, block_length=8, vocabulary=4096)
+    real = Workshop.load(starter.target)
+    end = list(TrainingRun(real, tmp_path, settings, Source(invented=48), plan=plan).events())[-1]
+    assert isinstance(end, TrainingFinished)
+    print(end)
+    assert end.best > 1.05 > end.before == 1.0

@@ -67,22 +67,22 @@ def loop_start(ids: Sequence[int]) -> int | None:
     return best
 
 
-def build_corpus(texts: Sequence[Text], held_out: int, seed: int) -> Corpus:
-    """Drops repeated texts, sets ``held_out`` of them apart (at most a fifth) and pads the rest.
+def build_corpus(texts: Sequence[Text], held_out: int, seed: int, apart: Sequence[Text] = ()) -> Corpus:
+    """Drops repeated texts and pads the rest. Held out are ``apart``, or else ``held_out`` of ``texts``, at most a fifth.
 
     Raises ``RequestError`` when too little is left.
     """
-    unique = list(dict.fromkeys(texts))
+    unique = [text for text in dict.fromkeys(texts) if text not in set(apart)]
     if len(unique) < 4 or sum(text.answer_tokens for text in unique) < 256:
         raise RequestError(
             f"There is too little to learn from ({len(unique)} texts, {sum(t.answer_tokens for t in unique)} answer tokens): "
             "give at least 4 chats with 256 answer tokens."
         )
     order = np.random.default_rng([seed, 0]).permutation(len(unique))
-    apart = max(1, min(held_out, len(unique) // 5))
-    kept = [unique[index] for index in order[apart:]]
+    count = 0 if apart else max(1, min(held_out, len(unique) // 5))
+    kept = [unique[index] for index in order[count:]]
     width = max(len(text.ids) for text in kept)
     ids, answer = np.zeros((len(kept), width), dtype=np.int32), np.zeros((len(kept), width), dtype=bool)
     for row, text in enumerate(kept):
         ids[row, : len(text.ids)], answer[row, : len(text.ids)] = text.ids, text.answer
-    return Corpus(ids, answer, tuple(unique[index] for index in order[:apart]))
+    return Corpus(ids, answer, tuple(apart) or tuple(unique[index] for index in order[:count]))

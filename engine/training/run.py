@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 import mlx.core as mx
+import numpy as np
 
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
@@ -44,10 +45,22 @@ JUDGED_BLOCK = 8  # slots; longer blocks are seldom chosen
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where texts come from: ``chats`` whose user turns the target answers anew, and ``invented`` questions of its own."""
+    """Where texts come from: ``chats`` whose user turns the target answers anew, and ``invented`` questions that it makes up, in
+    the manner of those chats where there are any."""
 
     chats: Sequence[Sequence[Message]] = ()
     invented: int = 0
+
+    def split(self, held_out: int, seed: int) -> tuple[Source, Source]:
+        """What to learn from, and the chats (at most a fifth) to judge by; too few chats are all learned from."""
+        apart = min(held_out, len(self.chats) // 5)
+        order = np.random.default_rng([seed, 3]).permutation(len(self.chats))
+        chosen = [[self.chats[index] for index in part] for part in (order[apart:], order[:apart])]
+        return Source(chosen[0], self.invented), Source(chosen[1])
+
+    def questions(self) -> list[str]:
+        """What the user said."""
+        return [message.content for chat in self.chats for message in chat if message.role == "user"]
 
     def prompts(self, tokenizer: Any) -> list[list[int]]:
         """Every user turn of every chat, with what came before it."""
@@ -134,19 +147,26 @@ class TrainingRun:
     def _write_texts(self) -> Generator[DataProgress, None, Corpus]:
         shop, settings = self._workshop, self._settings
         writer = Writer(shop.target, shop.stop_ids, self._cancel)
-        prompts = self._source.prompts(shop.tokenizer)
-        for item in invent_prompts(writer, shop.tokenizer, self._source.invented, settings.seed) if self._source.invented else ():
-            if isinstance(item, DataProgress):
-                yield item
-            else:
-                prompts.append(item)
-        texts: list[Text] = []
-        for outcome in answer_prompts(writer, prompts, settings.max_length):
+        learned, apart = self._source.split(settings.held_out, settings.seed)
+        prompts, judged = learned.prompts(shop.tokenizer), apart.prompts(shop.tokenizer)
+        if learned.invented:
+            for item in invent_prompts(writer, shop.tokenizer, learned.invented, settings.seed, learned.questions()):
+                if isinstance(item, DataProgress):
+                    yield item
+                elif item not in judged:
+                    prompts.append(item)
+        held_out = yield from self._answers(writer, judged)
+        texts = yield from self._answers(writer, prompts)
+        return build_corpus(texts, settings.held_out, settings.seed, held_out)
+
+    def _answers(self, writer: Writer, prompts: list[list[int]]) -> Generator[DataProgress, None, list[Text]]:
+        texts = []
+        for outcome in answer_prompts(writer, prompts, self._settings.max_length):
             if isinstance(outcome, DataProgress):
                 yield outcome
             else:
                 texts.append(outcome)
-        return build_corpus(texts, settings.held_out, settings.seed)
+        return texts
 
     def _drafter(self, corpus: Corpus) -> DFlashDrafter:
         shop = self._workshop

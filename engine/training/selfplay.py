@@ -24,6 +24,7 @@ ANSWER_LIMIT = 220  # tokens; speed matters most in the first 200 of an answer
 USER_LIMIT = 48
 SHORTEST = 8  # answer tokens worth keeping
 ALIKE = 12  # user turns that begin with the same so many tokens are one
+LONGEST_OPENING = 8  # words of a user's question
 MARK = "\N{BLACK SQUARE}mark\N{BLACK SQUARE}"
 
 
@@ -77,11 +78,14 @@ def answer_prompts(writer: Writer, prompts: Sequence[Sequence[int]], max_length:
         yield DataProgress("Writing answers", done + 1, len(fitting))
 
 
-def invent_prompts(writer: Writer, tokenizer: Any, count: int, seed: int) -> Iterator[DataProgress | list[int]]:
+def invent_prompts(
+    writer: Writer, tokenizer: Any, count: int, seed: int, asked: Sequence[str] = ()
+) -> Iterator[DataProgress | list[int]]:
     """About ``count`` prompts: seeded openings that the target finishes as a user would. Alike ones and those that never
-    end are dropped. A model without a chat template gets the bare openings."""
+    end are dropped. ``asked`` are questions of a real user, whose first words are then the openings. A model without a chat
+    template gets the bare openings."""
     generator = random.Random(seed)
-    openings = [opening(generator) for _ in range(count)]
+    openings = [first_words(generator, asked) if asked else opening(generator) for _ in range(count)]
     if not tokenizer.has_chat_template:
         yield from ([*tokenizer.encode(text)] for text in dict.fromkeys(openings))
         return
@@ -95,6 +99,12 @@ def invent_prompts(writer: Writer, tokenizer: Any, count: int, seed: int) -> Ite
             seen.add(beginning)
             yield encode_chat(tokenizer, [Message("user", text)])
         yield DataProgress("Inventing questions", done + 1, len(prompts))
+
+
+def first_words(generator: random.Random, asked: Sequence[str]) -> str:
+    """The beginning of one of the questions ``asked``, at most two thirds of it."""
+    words = generator.choice(asked).split()
+    return " ".join(words[: generator.randint(1, max(1, min(LONGEST_OPENING, 2 * len(words) // 3)))])
 
 
 def opening(generator: random.Random) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from engine.errors import Cancelled, RequestError
 from engine.models import ResolvedPair
 from engine.request import Message
 from engine.training.run import Source, TrainingRun, Workshop
-from engine.training.selfplay import Writer, invent_prompts
+from engine.training.selfplay import Writer, first_words, invent_prompts
 from engine.training.settings import (
     DataProgress,
     DraftPlan,
@@ -27,7 +28,7 @@ from engine.training.settings import (
 from engine.training.trainer import Trainer
 from tests.engine.tiny import copy_tokenizer, write_target
 
-SETTINGS = TrainingSettings(steps=12, rows=2, slots=32, rate=1e-2, warm_up=2, evaluate_every=4, held_out=2, max_length=64)
+SETTINGS = TrainingSettings(steps=12, rows=2, slots=32, rate=1e-2, warm_up=2, evaluate_every=4, held_out=2, max_length=80)
 PLAN = DraftPlan(layers=1, block_length=8, vocabulary=512)
 CHATS = tuple((Message("user", f"Say something about number {number}."),) for number in range(10))
 
@@ -198,3 +199,18 @@ def test_two_minutes_of_training_on_the_real_target_beat_an_untrained_draft(star
     assert isinstance(end, TrainingFinished)
     print(end)
     assert end.best > 1.05 > end.before == 1.0
+
+
+def test_chats_to_judge_by_are_whole_chats_that_nothing_else_is_learned_from() -> None:
+    source = Source(CHATS, invented=30)
+    learned, apart = source.split(held_out=2, seed=1)
+    assert len(apart.chats) == 2 and len(learned.chats) == len(CHATS) - 2 and (learned.invented, apart.invented) == (30, 0)
+    assert not set(learned.questions()) & set(apart.questions())
+    assert Source(CHATS[:4]).split(held_out=2, seed=1)[1].chats == []
+
+
+def test_questions_are_invented_from_the_first_words_of_those_a_user_asked() -> None:
+    asked = ["When should I plant beans, and how often should I water them?", "Recipe for soup"]
+    openings = {first_words(random.Random(seed), asked) for seed in range(40)}
+    assert all(any(question.startswith(words) and question != words for question in asked) for words in openings)
+    assert {"Recipe", "When"} <= {words.split()[0] for words in openings} and max(len(words.split()) for words in openings) > 4

@@ -39,7 +39,7 @@ from engine.info import PairInfo
 from engine.kernels.blas import use_fast_blas
 from engine.options import LoadOptions
 from engine.request import GenerationRequest, Message, SparsePrefill
-from engine.verdict import Verdict, compare_tokens
+from engine.verdict import Verdict, compare_tokens, identity_reason
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -81,6 +81,7 @@ __all__ = [
     "Trimmed",
     "Verdict",
     "compare_tokens",
+    "identity_reason",
     "load",
 ]
 

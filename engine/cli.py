@@ -14,11 +14,12 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from engine import (
     Finished,
     GenerationRequest,
+    LoadOptions,
     Notice,
     RequestError,
     SlipstreamError,
@@ -28,9 +29,13 @@ from engine import (
     load,
 )
 from engine.errors import UnknownModel
+from engine.options import BITS
 from engine.request import MODES, OVERFLOWS, SCORERS
 from engine.sampling_options import add_sampling_options, sampling_settings
 from engine.training.command import add_arguments as add_train_arguments
+
+if TYPE_CHECKING:
+    from engine.engine import Engine
 
 DEMO_TOKENS = 96
 UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno.EDQUOT})
@@ -104,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help=debug_help)
     parser.add_argument("--version", action="version", version=f"slipstream {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    exact_help = "only block lengths that give, bit for bit, what single steps give"
     pair_help = "catalog id (starter) or TARGET_PATH[+DRAFT_PATH], each a folder or a hub id"
 
     generate = verbs.add_parser("generate", parents=[common], help="answer one prompt")
@@ -118,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--overflow", choices=overflow, default=overflow[0], help="when the chat does not fit the context")
     generate.add_argument("--sparse-prefill", type=float, metavar="KEEP", help="read only this share of the prompt: approximate")
     generate.add_argument("--sparse-scorer", choices=SCORERS, default="lexical", help="what --sparse-prefill keeps")
+    generate.add_argument("--exact", action="store_true", help=exact_help)
+    _add_load_options(generate)
     generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     generate.set_defaults(run=_generate)
 
@@ -128,6 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--suite", choices=("short", "full"), default="short", help="20 or all 60 prompts of the built-in suite")
     bench.add_argument("--mode", choices=("dflash", "lookup"), default="dflash", help="what is compared with plain decoding")
     bench.add_argument("--max-tokens", type=_positive, default=256, metavar="N")
+    bench.add_argument("--exact", action="store_true", help=exact_help)
+    _add_load_options(bench)
     bench.add_argument("--repeat", type=_positive, default=1, metavar="R")
     bench.add_argument("--json", type=Path, required=True, metavar="OUT")
     bench.set_defaults(run=_bench)
@@ -156,6 +166,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_load_options(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--kv-bits", type=int, choices=BITS, help="keep the target's keys and values quantised")
+    verb.add_argument("--draft-bits", type=int, choices=BITS, help="keep the draft's weights quantised")
+
+
+def _load(arguments: argparse.Namespace, cancel: threading.Event) -> Engine:
+    """The pair, and on stderr what a user should know of it."""
+    options = LoadOptions(kv_bits=arguments.kv_bits, draft_bits=arguments.draft_bits)
+    engine = load(arguments.model, progress=_progress_line(), cancel=cancel, options=options)
+    for notice in engine.info.notices:
+        print(f"slipstream: {notice}", file=sys.stderr)
+    return engine
+
+
 def _generate(arguments: argparse.Namespace) -> int:
     if arguments.logprobs is not None and not arguments.json:
         raise RequestError("Log probabilities are part of the JSON output only: add --json or leave --logprobs out.")
@@ -166,13 +190,14 @@ def _generate(arguments: argparse.Namespace) -> int:
         max_tokens=arguments.max_tokens,
         seed=arguments.seed,
         **sampling_settings(arguments),
+        exact=arguments.exact,
         use_cache=not arguments.no_cache,
         overflow=arguments.overflow.replace("-", "_"),
         sparse=None if arguments.sparse_prefill is None else SparsePrefill(arguments.sparse_prefill, arguments.sparse_scorer),
     )
     finished: Finished | None = None
     with _cancel_on_interrupt() as cancel:
-        engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
+        engine = _load(arguments, cancel)
         for event in engine.generate(request, cancel):
             if isinstance(event, TextDelta) and not arguments.json:
                 print(event.text, end="", flush=True)
@@ -199,8 +224,9 @@ def _bench(arguments: argparse.Namespace) -> int:
     prompts = short_suite() if use_short else read_suite(arguments.prompts)
     _check_writable(arguments.json)
     with _cancel_on_interrupt() as cancel:
-        engine = load(arguments.model, progress=_progress_line(), cancel=cancel)
-        result = compare_prompts(engine, prompts, arguments.max_tokens, arguments.repeat, sys.stderr, cancel, arguments.mode)
+        engine = _load(arguments, cancel)
+        choices = (arguments.mode, arguments.exact)
+        result = compare_prompts(engine, prompts, arguments.max_tokens, arguments.repeat, sys.stderr, cancel, *choices)
     print(*summary_lines(result), sep="\n", file=sys.stderr)
     _write_report(arguments.json, result)
     return 0 if len(result["runs"]) == len(prompts) else 1

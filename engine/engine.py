@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +15,7 @@ import mlx.core as mx
 from engine.answer import Answer
 from engine.decoding.baseline import decode_baseline
 from engine.decoding.controller import Controller, FixedLength
+from engine.decoding.exactness import Exactness
 from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
@@ -44,12 +46,13 @@ class Engine:
         stop_ids: frozenset[int],
         info: PairInfo,
         controllers: dict[Mode, Controller] | None = None,
+        exactness: Exactness | None = None,
         *,
         chunk: int,
     ):
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
-        self._controllers = controllers or {}
+        self._controllers, self._exactness = controllers or {}, exactness
         self._owner = threading.get_ident()
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self._chunk = chunk
@@ -97,10 +100,18 @@ class Engine:
                 return float(mx.diff(best)[0])
         raise RequestError("There is no token to look at: give at least one.")
 
+    def measure_exactness(self) -> tuple[int, ...]:
+        """``info.exact_widths``, measured now where they are not known yet; none where nothing can be proposed."""
+        self._check_owner()
+        if self.info.exact_widths is None:
+            widths = () if self._exactness is None else self._exactness.measure()
+            self.info = dataclasses.replace(self.info, exact_widths=widths)
+        return self.info.exact_widths or ()
+
     def close(self) -> None:
         """Gives the weights back."""
         self._check_owner()
-        self._drafters = {}
+        self._drafters, self._exactness = {}, None
         del self._target
         mx.clear_cache()
 
@@ -109,11 +120,14 @@ class Engine:
         if request.mode == "baseline":
             return None, None
         wanted: Mode = "dflash" if request.mode == "auto" else request.mode
-        if wanted in self._drafters:
-            return self._drafters[wanted], None
-        reason = self.info.no_draft_reason or "there is no such drafter"
-        drafter = self._drafters.get("lookup")
-        return drafter, f"{'Lookup drafting' if drafter else 'Plain decoding'}: {reason}."
+        drafter, reason = self._drafters.get(wanted), None
+        if drafter is None:
+            drafter = self._drafters.get("lookup")
+            why = self.info.no_draft_reason or "there is no such drafter"
+            reason = f"{'Lookup drafting' if drafter else 'Plain decoding'}: {why}."
+        if request.exact and drafter and not any(width <= drafter.block_length for width in self.measure_exactness()):
+            return None, "Plain decoding: on this machine no block length gives, bit for bit, what single steps give."
+        return drafter, reason
 
     def _read_in_part(self, sparse: SparsePrefill, fitted: Fitted) -> tuple[Run, ...] | None:
         """The stretches of the prompt to read, None where that is all of it."""
@@ -174,6 +188,7 @@ class Engine:
             tap_rows=ready.taps,
             recall=self._recall(request, drafter),
             policy=self._policy(request, drafter),
+            widths=self.info.exact_widths if request.exact else None,
         )
         yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt), room < request.max_tokens)
 
@@ -181,7 +196,7 @@ class Engine:
         if drafter is None:
             return FixedLength(1)
         if request.block_length is None and (controller := self._controllers.get(drafter.mode)) is not None:
-            controller.begin()
+            controller.begin(self.info.exact_widths if request.exact else None)
             return controller
         return FixedLength(request.block_length or drafter.block_length, "lookup" if drafter.mode == "lookup" else "draft")
 

@@ -10,6 +10,7 @@ class PairInfo:
     """A loaded pair. ``block_length`` is 0 and ``draft_name`` None where there is no draft; ``no_draft_reason`` says why.
 
     ``context_length`` is in tokens, ``weights_bytes`` covers target and draft as they stand in memory.
+    ``kv_bits`` and ``draft_bits`` are those it was loaded with.
 
     ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
     ``notices``: what a user should know of this pair, in words, such as a part that is missing from its files.
@@ -25,5 +26,7 @@ class PairInfo:
     block_length: int
     no_draft_reason: str | None
     weights_bytes: int
+    kv_bits: int | None = None
+    draft_bits: int | None = None
     exact_widths: tuple[int, ...] | None = None
     notices: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from mlx_lm.utils import load_tokenizer
 from engine.bench.environment import processor
 from engine.decoding.controller import Controller
 from engine.decoding.costs import cached_costs, measure_costs
+from engine.decoding.exactness import WIDEST, Exactness
 from engine.decoding.odds import LookupOdds
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
@@ -53,7 +55,7 @@ def load(
     dtype = mx.float32 if on_cpu else None  # quantised and bf16 products are slow on the CPU
     if on_cpu:
         mx.set_cache_limit(CPU_CACHE_BYTES)
-    target = load_target(resolved.target, dtype)
+    target = load_target(resolved.target, dtype, options.kv_bits)
     report("Loading the tokenizer", 0.6)
     tokenizer = read_tokenizer(resolved.target)
     drafters: dict[Mode, Drafter] = {}
@@ -61,10 +63,12 @@ def load(
     if target.capabilities.rollback:
         drafters["lookup"] = LookupDrafter()
     if resolved.draft is None:
+        if options.draft_bits is not None:
+            raise ModelError(f"{resolved.name} has no draft to keep in {options.draft_bits} bits: load it without draft_bits.")
         reason = reason or "this model has no draft"
     elif target.capabilities.taps and target.capabilities.rollback:
         report("Loading the draft", 0.8)
-        draft = load_draft(resolved.draft, target.shape, dtype)
+        draft = load_draft(resolved.draft, target.shape, dtype, options.draft_bits)
         block = resolved.block_length or draft.convention.block_length
         drafters["dflash"] = DFlashDrafter(draft, target, resolved.draft.name, block)
     controllers: dict[Mode, Controller] = {}
@@ -78,15 +82,22 @@ def load(
         controllers = {mode: Controller(costs, block if mode == "dflash" else 1, odds) for mode in drafters}
     report("Measuring this machine", 0.95)
     chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
+    exactness = None
+    if drafters:
+        widest = max(block, WIDEST)
+        exactness = Exactness(target, widest, cache_folder() / "costs", cost_identity(resolved, widest, options))
+    exact_widths, notices = exactness.widths if exactness else (), _notices(resolved.target, tokenizer)
+    info = dataclasses.replace(_info(resolved, target, drafters, reason, options), exact_widths=exact_widths, notices=notices)
     report("Ready", 1.0)
     return Engine(
         target=target,
         tokenizer=tokenizer,
         drafters=drafters,
         stop_ids=stop_token_ids(resolved.target, tokenizer),
-        info=_info(resolved, target, drafters, reason),
+        info=info,
         controllers=controllers,
         chunk=chunk,
+        exactness=exactness,
     )
 
 
@@ -110,7 +121,19 @@ def read_tokenizer(folder: Path) -> Any:
         raise ModelError(f"The tokenizer in {folder} cannot be read ({line}): download the model again.") from error
 
 
-def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], reason: str | None) -> PairInfo:
+def _notices(folder: Path, tokenizer: Any) -> tuple[str, ...]:
+    """What is missing from the target's files and cannot be seen from an answer."""
+    if tokenizer.has_chat_template:
+        return ()
+    bare = "This model has no chat template, so it is given the bare text"
+    if (folder / "tokenizer_config.json").exists():
+        return (f"{bare}: choose a model that is trained to chat where an answer is wanted.",)
+    return (f"{bare}: its tokenizer_config.json is missing, download the model again.",)
+
+
+def _info(
+    resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], reason: str | None, options: LoadOptions
+) -> PairInfo:
     draft = drafters.get("dflash")
     models = [target.model] + ([draft.model] if isinstance(draft, DFlashDrafter) else [])
     weights = [array for model in models for _, array in tree_flatten(model.parameters())]
@@ -125,6 +148,8 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
         block_length=draft.block_length if draft else 0,
         no_draft_reason=None if draft else reason,
         weights_bytes=sum(array.nbytes for array in weights),
+        kv_bits=options.kv_bits,
+        draft_bits=options.draft_bits if draft else None,
     )
 
 

@@ -16,19 +16,15 @@ T = TypeVar("T")
 def measured_once(
     folder: Path, kind: str, identity: Sequence[str], parse: Callable[[dict[str, Any]], T], measure: Callable[[], dict[str, Any]]
 ) -> T:
-    """What ``parse`` makes of the record of ``kind`` in ``folder`` for ``identity``; where there is none it is measured and kept.
+    """What ``parse`` makes of the record of ``kind`` kept in ``folder`` for ``identity``, measured and kept where there is none.
 
     A file that cannot be read, or that ``parse`` refuses (``KeyError``, ``TypeError``, ``ValueError``), is measured again; a
     folder that cannot be written costs only the keeping.
     """
-    name = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24]
-    file = folder / f"{kind}-{name}.json"
-    try:
-        return parse(json.loads(file.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        pass
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        log.warning("the measured %s in %s cannot be read and is measured again: %r", kind, file, error)
+    found = kept(folder, kind, identity, parse)
+    if found is not None:
+        return found
+    file = _file(folder, kind, identity)
     record = measure()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -38,3 +34,20 @@ def measured_once(
     except OSError as error:
         log.warning("the measured %s cannot be kept in %s: %s", kind, folder, error)
     return parse(record)
+
+
+def kept(folder: Path, kind: str, identity: Sequence[str], parse: Callable[[dict[str, Any]], T]) -> T | None:
+    """The same where it is kept already and can be read, None elsewhere."""
+    file = _file(folder, kind, identity)
+    try:
+        return parse(json.loads(file.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        log.warning("the measured %s in %s cannot be read and is measured again: %r", kind, file, error)
+        return None
+
+
+def _file(folder: Path, kind: str, identity: Sequence[str]) -> Path:
+    name = hashlib.sha256("\n".join(identity).encode()).hexdigest()[:24]
+    return folder / f"{kind}-{name}.json"

@@ -30,6 +30,7 @@ def compare_prompts(
     out: TextIO,
     cancel: threading.Event,
     mode: Mode = "dflash",
+    exact: bool = False,
 ) -> dict[str, Any]:
     """Runs ``prompts`` plainly and in ``mode``, prints a line for each as it ends, and returns what ``run_suite`` does."""
 
@@ -38,7 +39,7 @@ def compare_prompts(
 
     print(f"{engine.info.name} on {engine.info.device}, {engine.info.dtype}, block of {engine.info.block_length}", file=out)
     print(header(mode), file=out, flush=True)
-    return run_suite(engine, prompts, max_tokens, repeat, show, cancel, mode)
+    return run_suite(engine, prompts, max_tokens, repeat, show, cancel, mode, exact)
 
 
 def header(mode: Mode = "dflash") -> str:

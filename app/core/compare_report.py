@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.core.fence import fenced
 from app.core.figures import percent, rate, seconds
-from engine import PairInfo, Statistics
+from engine import PairInfo, Statistics, identity_reason
 
 if TYPE_CHECKING:
     from app.core.compare import ArmRecorder, Comparison
@@ -19,6 +19,8 @@ def comparison_markdown(comparison: Comparison, pair: PairInfo, environment: Map
     facts = {"Model": pair.name, "Draft": draft, "Device": f"{pair.device}, {pair.dtype}", **environment}
     lines = ["## Plain and DFlash side by side", "", f"**{comparison.verdict_line()}**", ""]
     lines += [f"- {name}: {value}" for name, value in facts.items()]
+    if comparison.verdict is not None and comparison.verdict.complete:
+        lines.append(f"- Identity: {identity_reason(comparison.verdict, pair, None)}")
     lines += ["", "| | Plain | DFlash |", "|---|---:|---:|", *_rows(comparison.baseline, comparison.dflash)]
     for name, arm in (("Plain", comparison.baseline), ("DFlash", comparison.dflash)):
         if arm.failure or arm.fallback:

@@ -68,6 +68,7 @@ class ModelPicker(QWidget):
             length = info.block_length
             draft = f"draft {info.draft_name}, block length {length}" if info.draft_name else info.no_draft_reason
             tip = f"{info.name} · {draft} · {info.dtype} on {info.device} · context {info.context_length:,} tokens"
+            tip = " · ".join((tip, *info.notices))
         self.box.setToolTip(tip)
 
     def show_progress(self, progress: LoadProgress) -> None:

@@ -34,6 +34,10 @@ def environment(pair: PairInfo) -> dict[str, Any]:
         "draft": pair.draft_name,
         "block_length": pair.block_length,
         "weights_bytes": pair.weights_bytes,
+        "notices": list(pair.notices),
+        "kv_bits": pair.kv_bits,
+        "draft_bits": pair.draft_bits,
+        "exact_widths": None if pair.exact_widths is None else list(pair.exact_widths),
     }
 
 

@@ -13,7 +13,7 @@ from engine.errors import ContextOverflow, RequestError
 from engine.events import Finished, Mode
 from engine.report import answer_record
 from engine.request import GenerationRequest
-from engine.verdict import compare_tokens
+from engine.verdict import Verdict, compare_tokens, identity_reason
 
 if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
     from engine.engine import Engine
@@ -30,8 +30,11 @@ def run_suite(
     progress: Progress | None = None,
     cancel: threading.Event | None = None,
     mode: Mode = "dflash",
+    exact: bool = False,
 ) -> dict[str, Any]:
     """{"environment", "runs", "summary"} over ``prompts``, plain decoding against ``mode``. Cancelled: the runs finished by then.
+
+    ``exact``: DFlash uses only block lengths that give, bit for bit, what single steps give.
 
     With ``repeat`` above 1 the modes alternate and each mode's median run by decoding rate is kept.
     """
@@ -40,11 +43,12 @@ def run_suite(
     for prompt in prompts:
         _check_room(engine, prompt)
     cancel = cancel or threading.Event()
+    engine.measure_exactness()
     runs: list[dict[str, Any]] = []
     for warmed in ("baseline", mode):
         _answer(engine, prompts[0], warmed, WARM_UP_TOKENS, cancel)
     for number, prompt in enumerate(prompts):
-        run = run_prompt(engine, prompt, max_tokens, repeat, cancel, mode)
+        run = run_prompt(engine, prompt, max_tokens, repeat, cancel, mode, exact)
         if run is None:
             break
         runs.append(run)
@@ -54,18 +58,24 @@ def run_suite(
 
 
 def run_prompt(
-    engine: Engine, prompt: Prompt, max_tokens: int, repeat: int, cancel: threading.Event, mode: Mode = "dflash"
+    engine: Engine,
+    prompt: Prompt,
+    max_tokens: int,
+    repeat: int,
+    cancel: threading.Event,
+    mode: Mode = "dflash",
+    exact: bool = False,
 ) -> dict[str, Any] | None:
     """One prompt plainly and in ``mode``, with the speed-up and the identity verdict; None when cancelled before its end."""
     answers: dict[Mode, list[Finished]] = {"baseline": [], mode: []}
     for _ in range(repeat):
         for turn, collected in answers.items():
-            collected.append(_answer(engine, prompt, turn, max_tokens, cancel))
+            collected.append(_answer(engine, prompt, turn, max_tokens, cancel, exact))
             if cancel.is_set():
                 return None
     baseline, other = (_median_run(collected) for collected in answers.values())
     verdict = compare_tokens(baseline.token_ids, other.token_ids)
-    limit = limit_tok_s(other)
+    margin, limit = _margin(engine, prompt, baseline, verdict), limit_tok_s(other)
     return {
         "id": prompt.id,
         "mode": mode,
@@ -74,15 +84,18 @@ def run_prompt(
         mode: answer_record(other, with_text=False),
         "speedup": _ratio(other.statistics.decode_tok_s, baseline.statistics.decode_tok_s),
         "identical": verdict.identical,
-        "first_divergence": None
-        if verdict.first_difference is None
-        else {
-            "index": verdict.first_difference,
-            "margin": engine.top2_margin(engine.encode(prompt.messages) + list(baseline.token_ids[: verdict.first_difference])),
-        },
+        "identity_reason": identity_reason(verdict, engine.info, margin),
+        "first_divergence": None if margin is None else {"index": verdict.first_difference, "margin": margin},
         "limit_tok_s": limit,
         "efficiency": None if limit is None else other.statistics.decode_tok_s / limit,
     }
+
+
+def _margin(engine: Engine, prompt: Prompt, baseline: Finished, verdict: Verdict) -> float | None:
+    """How near a tie plain decoding was where the texts first differ; None where they do not."""
+    if verdict.first_difference is None:
+        return None
+    return engine.top2_margin(engine.encode(prompt.messages) + list(baseline.token_ids[: verdict.first_difference]))
 
 
 def limit_tok_s(answer: Finished) -> float | None:
@@ -120,8 +133,10 @@ def _check_room(engine: Engine, prompt: Prompt) -> None:
         raise RequestError(f"Prompt {prompt.id!r}: {ContextOverflow(tokens, engine.info.context_length)}")
 
 
-def _answer(engine: Engine, prompt: Prompt, mode: Mode, max_tokens: int, cancel: threading.Event) -> Finished:
-    request = GenerationRequest(prompt.messages, mode=mode, max_tokens=max_tokens, use_cache=False)
+def _answer(
+    engine: Engine, prompt: Prompt, mode: Mode, max_tokens: int, cancel: threading.Event, exact: bool = False
+) -> Finished:
+    request = GenerationRequest(prompt.messages, mode=mode, max_tokens=max_tokens, use_cache=False, exact=exact)
     for event in engine.generate(request, cancel):
         if isinstance(event, Finished):
             return event

@@ -86,15 +86,16 @@ class Controller:
 
     def __init__(self, costs: CostCurve, max_length: int, odds: LookupOdds | None = None):
         self.costs, self._odds = costs, odds
-        self._lengths = [length for length in range(2, max_length + 1) if length <= costs.widest]
-        self._widths = [width for width in costs.widths if width > 1]
+        self._all_lengths = [length for length in range(2, max_length + 1) if length <= costs.widest]
         self._long_run = FIRST_GUESS
         self._cycle_drift = self._plain_drift = 1.0
         self._lookup_drift: float | None = None
         self.begin()
 
-    def begin(self) -> None:
-        """A new answer: what is known of its acceptance is the long run's."""
+    def begin(self, widths: Sequence[int] | None = None) -> None:
+        """A new answer, with blocks of ``widths`` only where given: what is known of its acceptance is the long run's."""
+        self._lengths = [length for length in self._all_lengths if widths is None or length in widths]
+        self._widths = [width for width in self.costs.widths if width > 1 and (widths is None or width in widths)]
         self._accepted, self._attempts = self._long_run * PRIOR_ATTEMPTS, PRIOR_ATTEMPTS
         if self._odds is not None:
             self._odds.begin()
@@ -174,7 +175,7 @@ class Controller:
 
     def _best_lookup(self, matched: int | None) -> tuple[int, float]:
         """The width of the best looked-up block and its tokens a second; a rate of 0 where nothing can be looked up."""
-        if matched is None or self._odds is None:
+        if matched is None or self._odds is None or not self._widths:
             return 1, 0.0
         drift = min(self._cycle_drift, self._plain_drift) if self._lookup_drift is None else self._lookup_drift
         tokens = self._odds.expected(matched, self._widths)

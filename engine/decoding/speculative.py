@@ -83,12 +83,14 @@ class _Run:
         if choice.plain:
             return self._launch_plain(choice, self.state.anchor, self.state.position, start)
         state = self.state
-        length = min(choice.length, state.max_tokens - self.produced) - 1  # more could not be emitted
+        length = state.narrowed(min(choice.length, state.max_tokens - self.produced)) - 1  # more could not be emitted
         proposals, draft_s = self._proposals(choice, length), None
         if timed and choice.source == "draft":
             draft_s = _timed(proposals)
         else:
             mx.async_eval(proposals)
+        if state.widths is not None:
+            proposals = proposals[: state.narrowed(proposals.shape[0] + 1) - 1]
         block = mx.concatenate([state.anchor, proposals])
         output = state.target.forward(block, state.cache, state.taps)
         choices = state.sampler.pick(output.logits, state.position + 1, block)

@@ -92,6 +92,11 @@ class Decoding:
     recall: Recall | None = None
     policy: Policy = field(default_factory=lambda: FixedLength(1))
     broken: bool = False
+    widths: tuple[int, ...] | None = None  # the only block lengths to use; None: any
+
+    def narrowed(self, width: int) -> int:
+        """The widest block of at most ``width`` slots that may be used; 1, a plain step, may always."""
+        return width if self.widths is None else max((allowed for allowed in self.widths if allowed <= width), default=1)
 
     def cut(self, tokens: list[int], produced: int) -> tuple[list[int], bool]:
         """``tokens`` within the limit, up to and with the first stop token or without what is no token; True: the answer ends."""

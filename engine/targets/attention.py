@@ -9,12 +9,15 @@ from typing import Any
 import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_flatten
-from mlx_lm.models.cache import KVCache, make_prompt_cache
+from mlx_lm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
 
+from engine.errors import ModelError
 from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
 from engine.targets.sparse_cache import sparse_like
 
 FINAL_NORMS = ("norm", "norm_f", "embedding_norm", "final_layernorm")  # what mlx-lm's families call it
+
+KV_GROUPS = (64, 32)  # values of a key or value row that share a scale; the larger takes less memory
 
 
 class AttentionTarget:
@@ -26,14 +29,34 @@ class AttentionTarget:
         self._body = find_body(model)
         self._lm_head = find_lm_head(model)
         self.capabilities = probe_capabilities(model, self._body)
+        self._kv_quantisation: dict[str, int] | None = None
 
     @classmethod
     def handles(cls, model: nn.Module, family: str) -> bool:
         """Whether this adapter is the one for ``model``: here, every cache is plain key/value."""
         return all(type(entry) is KVCache for entry in make_prompt_cache(model))
 
+    def quantise_cache(self, bits: int) -> None:
+        """Keeps keys and values in ``bits`` from now on. Raises ``ModelError`` where the model cannot run on such a cache."""
+        refused = f"The cache of {self.family!r} models cannot be kept in {bits} bits"
+        if type(self) is not AttentionTarget or not self.capabilities.rollback:
+            raise ModelError(f"{refused}, only that of plain attention models can: load it without kv_bits.")
+        cache = make_prompt_cache(self.model)
+        self.model(mx.zeros((1, 1), dtype=mx.int32), cache=cache)
+        sizes = {array.shape[-1] for entry in cache for array in (entry.keys, entry.values)}
+        group = next((group for group in KV_GROUPS if all(size % group == 0 for size in sizes)), None)
+        if group is None:
+            found = ", ".join(map(str, sorted(sizes)))
+            raise ModelError(f"{refused}: its heads of size {found} do not divide into groups of 32. Load it without kv_bits.")
+        self._kv_quantisation = {"group_size": group, "bits": bits}
+        try:
+            mx.eval(self.forward(mx.array([0, 1]), self.make_cache()).logits)
+        except (AttributeError, IndexError, TypeError, ValueError, RuntimeError) as error:  # it reads the cache itself
+            raise ModelError(f"{refused}: its attention reads it in its own way. Load it without kv_bits.") from error
+
     def make_cache(self) -> Cache:
-        return make_prompt_cache(self.model)
+        cache = make_prompt_cache(self.model)
+        return cache if self._kv_quantisation is None else [QuantizedKVCache(**self._kv_quantisation) for _ in cache]
 
     def make_sparse_cache(self) -> Cache:
         return sparse_like(self.make_cache())
@@ -90,8 +113,16 @@ class AttentionTarget:
         """Rows of the last layer's stream as ``head`` takes them."""
         return next(self._body[name] for name in FINAL_NORMS if name in self._body)(rows)
 
+    def visible(self, cache: Cache) -> list[mx.array]:
+        return [array for entry in cache for array in visible_rows(entry)]
+
     def _logits(self, ids: mx.array, cache: Cache) -> mx.array:
         return self.model(ids[None], cache=cache)[0, :, : self.shape.vocab_size]
+
+
+def visible_rows(entry: Any) -> list[mx.array]:
+    """The rows of a plain or quantised key/value cache that count."""
+    return [] if entry.empty() else [array for _, array in tree_flatten(entry.keys_and_values())]
 
 
 class _RecordedLayer:

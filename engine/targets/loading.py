@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from pathlib import Path
 
 import mlx.core as mx
@@ -13,14 +14,17 @@ from engine.kernels.expand import expand
 from engine.models.checkpoint import Config, weight_files
 from engine.targets.attention import find_body
 from engine.targets.protocol import Target, TargetShape
-from engine.targets.registry import make_target
+from engine.targets.registry import make_target, supported_families
 
 TEXT = ("text_config",)
 DEFAULT_CONTEXT = 4096  # where neither the config nor the family names one
 
 
-def load_target(folder: Path, dtype: mx.Dtype | None) -> Target:
-    """The target in ``folder``. ``dtype`` expands and casts every weight; None runs them as stored. Raises ``ModelError``."""
+def load_target(folder: Path, dtype: mx.Dtype | None, kv_bits: int | None = None) -> Target:
+    """The target in ``folder``. Raises ``ModelError``.
+
+    ``dtype`` expands and casts every weight; None runs them as stored. ``kv_bits`` quantises keys and values as they are kept.
+    """
     config = Config.read(folder)
     family = config.need("model_type", str)
     hidden_size = config.need("hidden_size", int, TEXT)
@@ -38,7 +42,10 @@ def load_target(folder: Path, dtype: mx.Dtype | None) -> Target:
         num_layers=num_layers,
         context_length=context_length or _default_context(model),
     )
-    return make_target(model, family, shape)
+    target = make_target(model, family, shape)
+    if kv_bits is not None:
+        target.quantise_cache(kv_bits)
+    return target
 
 
 def _embedding_rows(model: nn.Module) -> int | None:
@@ -58,7 +65,8 @@ def _read_model(folder: Path, family: str) -> nn.Module:
     except ValueError as error:
         if "not supported" in str(error):
             raise ModelError(
-                f"The model family {family!r} in {folder} is not known to this version of mlx-lm: choose another model."
+                f"The model family {family!r} in {folder} is not known to mlx-lm {version('mlx-lm')}: choose a model of one of "
+                f"these families: {', '.join(supported_families())}."
             ) from error
         raise ModelError(f"The model in {folder} cannot be loaded ({_first_line(error)}): download it again.") from error
     except (TypeError, KeyError, AttributeError, FileNotFoundError, RuntimeError) as error:

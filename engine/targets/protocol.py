@@ -71,3 +71,6 @@ class Target(Protocol):
 
     def cache_arrays(self, cache: Cache) -> list[mx.array]:
         """The arrays to evaluate so that the cache is up to date."""
+
+    def visible(self, cache: Cache) -> list[mx.array]:
+        """What later tokens depend on: rows as far as they count, states whole. Equal where two caches hold the same."""

@@ -19,7 +19,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import ArraysCache, CacheList, KVCache, make_prompt_cache
 
-from engine.targets.attention import AttentionTarget, find_body, recorded_layers
+from engine.targets.attention import AttentionTarget, find_body, recorded_layers, visible_rows
 from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
 
 MAX_RECORDED = 128  # tokens; passes wider than any block are prefill, which is never undone and whose record would be large
@@ -127,6 +127,12 @@ class RecurrentTarget(AttentionTarget):
                 self._recordings[entry].take_back(entry, rejected)
             else:
                 entry.trim(rejected)
+
+    def visible(self, cache: Cache) -> list[mx.array]:
+        found: list[mx.array | None] = []
+        for entry in flat_entries(cache):
+            found += entry.cache if type(entry) is ArraysCache else visible_rows(entry)
+        return [array for array in found if array is not None]
 
     def _probe(self) -> TargetCapabilities:
         """Whether the layers give taps, and whether a replay of a whole pass gives the arrays that the pass itself left."""

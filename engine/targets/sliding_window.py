@@ -9,7 +9,7 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import KVCache, RotatingKVCache, make_prompt_cache
 
-from engine.targets.attention import AttentionTarget, recorded_layers
+from engine.targets.attention import AttentionTarget, recorded_layers, visible_rows
 from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
 from engine.targets.window_cache import WindowCache
 
@@ -43,6 +43,12 @@ class SlidingWindowTarget(AttentionTarget):
 
     def cache_arrays(self, cache: Cache) -> list[mx.array]:
         return [array for entry in cache for array in (entry.keys, entry.values) if array is not None]
+
+    def visible(self, cache: Cache) -> list[mx.array]:
+        found: list[mx.array | None] = []
+        for entry in cache:
+            found += entry.state[:2] if isinstance(entry, WindowCache) else visible_rows(entry)
+        return [array for array in found if array is not None]
 
     def _probe(self) -> tuple[TargetCapabilities, Callable[[mx.array], mx.array]]:
         """Runs two tokens, so that a family whose layers return something else, or that scales its embedding, is found at load."""

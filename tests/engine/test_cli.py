@@ -27,7 +27,8 @@ ANSWER_FIELDS = [
     "lookup_proposed", "lookup_accepted",
 ]  # fmt: skip
 RUN_FIELDS = [
-    "id", "mode", "completion_tokens", "baseline", "dflash", "speedup", "identical", "first_divergence", "limit_tok_s",
+    "id", "mode", "completion_tokens", "baseline", "dflash", "speedup", "identical", "identity_reason", "first_divergence",
+    "limit_tok_s",
     "efficiency",
 ]  # fmt: skip
 

@@ -146,3 +146,23 @@ print(json.dumps([mx.get_peak_memory(), loaded.info.weights_bytes, caches]))
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     peak, weights, caches = json.loads(output)
     assert peak <= 1.15 * (weights + caches), (peak, weights, caches)
+
+
+@pytest.mark.parametrize(("template", "lost"), [(False, True), (False, False), (True, False)])
+def test_a_model_without_a_chat_template_has_a_notice_that_says_whether_a_file_is_missing(
+    tmp_path: Path, starter: ResolvedPair, template: bool, lost: bool
+) -> None:
+    folder = copy_tokenizer(starter.target, write_target(tmp_path / "target", **WIDE))
+    settings = folder / "tokenizer_config.json"
+    if lost:
+        settings.unlink()
+    elif not template:
+        known = json.loads(settings.read_text(encoding="utf-8"))
+        settings.write_text(json.dumps({key: value for key, value in known.items() if key != "chat_template"}), encoding="utf-8")
+    engine = load(str(folder))
+    assert len(engine.info.notices) == (0 if template else 1)
+    if not template:
+        assert "no chat template" in engine.info.notices[0]
+        assert ("tokenizer_config.json is missing" in engine.info.notices[0]) == lost
+    assert list(engine.generate(GenerationRequest.of("hello", max_tokens=2)))[-1].text is not None
+    engine.close()

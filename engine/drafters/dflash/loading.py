@@ -7,6 +7,7 @@ from pathlib import Path
 import mlx.core as mx
 import mlx.nn as nn
 from mlx.utils import tree_flatten
+from mlx_lm.utils import dequantize_model
 
 from engine.drafters.dflash.convention import REDUCED, DraftConvention
 from engine.drafters.dflash.model import DFlashModel
@@ -18,10 +19,11 @@ from engine.targets.protocol import TargetShape
 BIT_WIDTHS, GROUP_SIZES = (2, 3, 4, 5, 6, 8), (32, 64, 128)  # MLX's affine quantisation
 
 
-def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFlashModel:
+def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None, bits: int | None = None) -> DFlashModel:
     """The draft in ``folder``, checked against ``target``.
 
-    ``dtype`` expands a quantised draft and casts everything; None keeps what the checkpoint holds. Raises ``ModelError``.
+    ``dtype`` expands a quantised draft and casts everything; None keeps what the checkpoint holds. ``bits`` then quantises every
+    projection. Raises ``ModelError``.
     """
     convention = DraftConvention.read(folder)
     convention.check_fits(target, folder.name)
@@ -36,7 +38,25 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None) -> DFl
         raise ModelError(f"The draft in {folder} has a tensor of the wrong shape ({error}): download it again.") from error
     if dtype is not None:
         model = expand(model, dtype)
+    if bits is not None:
+        model = _requantised(model, bits, folder)
     mx.eval(model.parameters())
+    return model
+
+
+def _requantised(model: DFlashModel, bits: int, folder: Path) -> DFlashModel:
+    """Every projection in ``bits``, whatever it was stored in."""
+    if model.convention.quantization is not None:
+        model = dequantize_model(model)
+    widths = {module.weight.shape[-1] for module in model.modules() if isinstance(module, nn.Linear)}
+    group = next((group for group in (64, 32) if all(width % group == 0 for width in widths)), None)
+    if group is None:
+        found = ", ".join(map(str, sorted(widths)))
+        raise ModelError(
+            f"The draft in {folder} cannot be kept in {bits} bits: its rows of {found} values do not divide into groups of 32. "
+            "Load it without draft_bits."
+        )
+    nn.quantize(model, group_size=group, bits=bits, class_predicate=lambda _, module: isinstance(module, nn.Linear))
     return model
 
 

@@ -48,7 +48,7 @@ class Scripted:
     """Answers with prepared rates, one after the other for each mode; ``asked`` keeps the requests."""
 
     def __init__(self, engine: Engine, rates: dict[Mode, list[float]], cancel_after: int | None = None):
-        self.info, self.count_tokens = engine.info, lambda messages: 10
+        self.info, self.count_tokens, self.measure_exactness = engine.info, lambda messages: 10, lambda: (2, 3)
         self._rates = {mode: iter(values) for mode, values in rates.items()}
         self._cancel_after, self.asked = cancel_after, list[tuple[Mode, int]]()
 
@@ -79,10 +79,12 @@ def finished(mode: Mode, rate: float, tokens: int = 11, **changes: Any) -> Finis
     return Finished("length", "text", tuple(range(tokens)), replace(numbers, **changes))
 
 
-def test_both_texts_of_a_real_pair_are_identical(tiny_engine: Engine) -> None:
+def test_both_texts_of_a_real_pair_are_identical(tiny_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiny_engine, "info", replace(tiny_engine.info, exact_widths=()))
     run = run_prompt(tiny_engine, PROMPT, 24, 1, threading.Event())
     assert run is not None
     assert (run["identical"], run["first_divergence"], run["completion_tokens"]) == (True, None, 24)
+    assert run["identity_reason"] == "no choice was near enough to a tie for rounding to change it"
     assert run["baseline"]["token_ids"] == run["dflash"]["token_ids"]
     assert (run["baseline"]["mode"], run["dflash"]["mode"], run["baseline"]["proposed"]) == ("baseline", "dflash", 0)
     assert "text" not in run["baseline"] and "text" not in run["dflash"]
@@ -98,7 +100,9 @@ def test_a_difference_is_found_with_its_margin(tiny_engine: Engine, tiny_pair: s
     prefix = tiny_engine.encode(PROMPT.messages) + run["baseline"]["token_ids"][:index]
     model, _ = load_model(Path(tiny_pair.split("+")[0]))
     second, first = np.sort(np.array(model(mx.array([prefix]))[0, -1]))[-2:]
-    assert run["first_divergence"]["margin"] == pytest.approx(first - second, abs=1e-3)
+    margin = run["first_divergence"]["margin"]
+    assert margin == pytest.approx(first - second, abs=1e-3)
+    assert run["identity_reason"] == f"not a near-tie: margin {margin:.2g} at token {index}. Please report this."
 
 
 def test_a_text_that_ends_early_differs_where_it_ends(tiny_engine: Engine) -> None:

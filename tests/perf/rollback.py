@@ -23,7 +23,7 @@ from engine.targets.registry import make_target
 
 VOCAB = 1024
 CONTEXT = 128
-ROUNDS = 7
+ROUNDS = 4
 ROPE = {"type": "default", "rope_theta": 1e6, "partial_rotary_factor": 0.25}
 QWEN = {
     "model_type": "qwen3_5", "num_hidden_layers": 4, "full_attention_interval": 4, "linear_key_head_dim": 128,
@@ -55,9 +55,10 @@ CASES: dict[str, dict[str, Any]] = {  # sizes after the published models of that
 
 
 def main(block: int, names: list[str]) -> None:
-    """Prints one JSON object: of each case the verify pass in ms and the share that undoing takes, by accepted length."""
-    results = {name: measure(target_of(CASES[name]), block) for name in names}
-    print(json.dumps({"device": str(mx.default_device()), "blas": use_fast_blas(), "block": block, "cases": results}, indent=1))
+    """Prints one JSON object a case: the verify pass in ms and the share that undoing takes, by accepted length."""
+    for name in names:
+        facts = {"case": name, "device": str(mx.default_device()), "fast_blas": use_fast_blas(), "block": block}
+        print(json.dumps(facts | measure(target_of(CASES[name]), block)), flush=True)
 
 
 def target_of(changes: dict[str, Any]) -> Target:
@@ -82,7 +83,7 @@ def measure(target: Target, block: int) -> dict[str, Any]:
     ids = mx.arange(block) % VOCAB
     mx.eval(target.forward(mx.arange(CONTEXT), cache).logits, target.cache_arrays(cache))
     verify: list[float] = []
-    undo: dict[int, list[float]] = {accepted: [] for accepted in range(block - 1)}
+    undo: dict[int, list[float]] = {accepted: [] for accepted in range(0, block - 1, 2)}
     for _ in range(ROUNDS):
         for accepted, times in undo.items():
             verify.append(timed(lambda: [target.forward(ids, cache).logits], target, cache))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,21 +82,27 @@ def weight_files(folder: Path) -> list[Path]:
 def tensor_shapes(file: Path) -> dict[str, tuple[int, ...]]:
     """Names and shapes from the header of one safetensors file, after checking that all the data it promises is there."""
     try:
-        size = file.stat().st_size
-        with file.open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            if length > min(size, MAX_HEADER_BYTES):
-                raise ValueError("its header is longer than the file")
-            header = json.loads(stream.read(length))
-        header.pop("__metadata__", None)
-        ends = [_checked_end(name, entry) for name, entry in header.items()]
-        if 8 + length + max(ends, default=0) != size:
-            raise ValueError(f"it has {size:,} bytes, its header promises {8 + length + max(ends, default=0):,}")
-        return {name: tuple(entry["shape"]) for name, entry in header.items()}
+        found = file.stat()
+        return dict(_read_shapes(file, found.st_size, found.st_mtime_ns))
     except FileNotFoundError:
         raise ModelError(f"{file} is missing: download the model again.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
         raise ModelError(f"{file} is damaged or incomplete ({error}): download the model again.") from error
+
+
+@lru_cache(maxsize=512)
+def _read_shapes(file: Path, size: int, changed_ns: int) -> dict[str, tuple[int, ...]]:
+    """Loading a pair asks for the same header several times: it is read again only when the file has changed."""
+    with file.open("rb") as stream:
+        (length,) = struct.unpack("<Q", stream.read(8))
+        if length > min(size, MAX_HEADER_BYTES):
+            raise ValueError("its header is longer than the file")
+        header = json.loads(stream.read(length))
+    header.pop("__metadata__", None)
+    ends = [_checked_end(name, entry) for name, entry in header.items()]
+    if 8 + length + max(ends, default=0) != size:
+        raise ValueError(f"it has {size:,} bytes, its header promises {8 + length + max(ends, default=0):,}")
+    return {name: tuple(entry["shape"]) for name, entry in header.items()}
 
 
 def _checked_end(name: str, entry: dict[str, Any]) -> int:

@@ -10,7 +10,9 @@ import pytest
 
 from engine.errors import ModelError
 from engine.models import ResolvedPair
+from engine.models.checkpoint import tensor_shapes
 from engine.targets.loading import load_target
+from engine.targets.registry import supported_families
 from tests.engine.tiny import write_target
 
 
@@ -79,11 +81,6 @@ def test_a_key_that_only_mlx_lm_needs_is_reported_too(folder: Path) -> None:
     assert "intermediate_size" in one_line(folder)
 
 
-def test_an_unknown_family_is_named(folder: Path) -> None:
-    change_config(folder, model_type="llama99")
-    assert "'llama99'" in one_line(folder)
-
-
 def test_weights_that_do_not_fit_the_config_are_refused(folder: Path) -> None:
     change_config(folder, intermediate_size=64)
     assert "cannot be loaded" in one_line(folder)
@@ -112,3 +109,22 @@ def test_a_quantised_target_run_as_stored_agrees_with_its_expansion(starter: Res
     rows = mx.array([5, 77, 4000])
     hidden = mx.random.normal((2, 576), key=mx.random.key(0))
     assert mx.allclose(stored.partial_head(rows)(hidden), expanded.head(hidden)[:, rows], atol=0.01)
+
+
+def test_a_header_is_read_once_for_a_file_and_again_after_it_changed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, opened = folder / "model.safetensors", []
+    real = Path.open
+    monkeypatch.setattr(Path, "open", lambda path, *args, **kwargs: opened.append(path) or real(path, *args, **kwargs))
+    first = tensor_shapes(file)
+    first.clear()  # what a caller does to its copy changes nothing
+    assert tensor_shapes(file) and opened.count(file) == 1
+    monkeypatch.undo()
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ModelError, match="damaged or incomplete"):
+        tensor_shapes(file)
+
+
+def test_an_unknown_family_is_named_with_those_that_work(folder: Path) -> None:
+    change_config(folder, model_type="llama99")
+    text = one_line(folder)
+    assert "'llama99'" in text and ", ".join(supported_families()) in text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import mlx.core as mx
 import pytest
 from mlx.utils import tree_flatten
 
-from engine import Finished, GenerationRequest, LoadOptions, ModelError, RequestError, load
+from engine import Finished, GenerationRequest, LoadOptions, ModelError, RequestError, cli, load
 from engine.loading import cost_identity
 from engine.models import ResolvedPair
 from engine.targets.attention import AttentionTarget
@@ -145,3 +147,33 @@ def test_a_draft_whose_rows_do_not_divide_is_refused_with_their_size(tmp_path: P
 def test_what_is_measured_belongs_to_the_options(starter: ResolvedPair) -> None:
     every = [LoadOptions(), LoadOptions(kv_bits=4), LoadOptions(kv_bits=8), LoadOptions(draft_bits=4), LoadOptions(draft_bits=8)]
     assert len({tuple(cost_identity(starter, 16, options)) for options in every}) == len(every)
+
+
+def test_the_command_line_passes_them_on(pair: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options, report = ["--kv-bits", "8", "--draft-bits", "4", "--exact"], tmp_path / "bench.json"
+    (tmp_path / "prompts.jsonl").write_text('{"id": "one", "prompt": "hello"}\n', encoding="utf-8")
+    bench = ["bench", "--model", pair, "--prompts", str(tmp_path / "prompts.jsonl"), "--max-tokens", "8", "--json", str(report)]
+    assert cli.main([*bench, *options]) == 0
+    found = json.loads(report.read_text(encoding="utf-8"))
+    environment, (run,) = found["environment"], found["runs"]
+    assert (environment["kv_bits"], environment["draft_bits"], environment["notices"]) == (8, 4, [])
+    assert isinstance(environment["exact_widths"], list) and run["identical"] and run["identity_reason"]
+    capsys.readouterr()
+    assert cli.main(["generate", "--model", pair, "--prompt", "hello", "--max-tokens", "8", "--json", *options]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["fallback"] is None) == bool(environment["exact_widths"]), "without an exact width it says why it is plain"
+
+
+@pytest.mark.parametrize("option", ["--kv-bits", "--draft-bits"])
+def test_other_widths_are_a_wrong_command(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        cli.main(["generate", "--model", "starter", "--prompt", "hello", option, "5"])
+    assert leaving.value.code == 2 and "choose from 4, 8" in capsys.readouterr().err
+
+
+def test_a_notice_of_the_pair_is_one_line_on_stderr(pair: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = shutil.copytree(pair.split("+")[0], tmp_path / "target")
+    (folder / "tokenizer_config.json").unlink()
+    assert cli.main(["generate", "--model", str(folder), "--prompt", "hello", "--mode", "baseline", "--max-tokens", "2"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("slipstream: This model has no chat template") and "tokenizer_config.json is missing" in lines[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from app.services.engine_client import EngineState
 from tests.gui.conftest import load, wait_ready
 
@@ -106,3 +108,10 @@ def test_the_meter_is_ready_after_a_prompt_that_is_too_long(qtbot, window, loade
     load(qtbot, window.services.client)
     ask(qtbot, window, "word " * 100)
     assert window.meter.status.text() == "Ready"
+
+
+def test_what_is_missing_from_a_models_files_stands_beside_its_name(qtbot, window):
+    wait_ready(qtbot, window.services.client)
+    info = replace(window.services.client.info, notices=("This model has no chat template.",))
+    window.models.show_state(EngineState.READY, info)
+    assert window.models.box.toolTip().endswith("tokens · This model has no chat template.")

@@ -147,6 +147,7 @@ def test_the_report_holds_the_verdict_the_numbers_and_both_answers():
     report = run.report_markdown(PAIR, {"Machine": "Apple M4, 16 GB"})
     assert "**differs from token 4: “ the” / “ a”**" in report
     assert "- Machine: Apple M4, 16 GB\n" in report
+    assert "- Identity: rounding or a fault at token 4: `slipstream bench` measures how near a tie it was\n" in report
     assert "- Draft: draft, block length 8\n" in report
     assert "| Speed | 10 tok/s | 35 tok/s |" in report
     assert "| Accepted | – | 36 % (5 of 14) |" in report
@@ -159,6 +160,7 @@ def test_the_report_of_identical_answers_holds_the_answer_once():
     report = compared(answer(FAST, words=WORDS)).report_markdown(PAIR_WITHOUT_DRAFT, {})
     assert report.count("A rainbow forms") == 1
     assert "- Draft: none\n" in report
+    assert "- Identity: no choice was near enough to a tie for rounding to change it\n" in report
 
 
 def test_the_report_says_why_an_arm_fell_back_or_failed():

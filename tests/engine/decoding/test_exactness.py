@@ -106,14 +106,20 @@ REPEATING = [3, 14, 15, 92, 65, 35] * 6
 
 
 @pytest.mark.parametrize("widths", [(2,), (3, 4), (2, 4, 7), (9,)])
-def test_an_exact_answer_runs_only_exact_widths_also_at_its_end(target: Rounding, widths: tuple[int, ...]) -> None:
+def test_an_exact_answer_runs_only_exact_widths_also_at_its_end(
+    target: Rounding, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A lookup proposes fewer than it may, and the token limit cuts blocks: what is left must be narrowed to an exact width."""
     state = decoding(target, LookupDrafter(9), REPEATING, max_tokens=120)
-    state.widths = widths
+    state.widths, asked = widths, []
+    assert state.session is not None
+    propose = state.session.propose
+    monkeypatch.setattr(state.session, "propose", lambda *given: asked.append(given[3] + 1) or propose(*given))
     steps = list(decode_speculative(state))
     assert tokens(iter(steps)) == tokens(decode_baseline(decoding(target, None, REPEATING, max_tokens=120)))
     used = {step.proposed + 1 for step in steps}
     assert used <= {1, *widths} and len(used) > 1
+    assert set(asked) <= {1, *widths}, "more than can be used is not asked for"
 
 
 def test_the_controller_chooses_among_exact_widths_only() -> None:

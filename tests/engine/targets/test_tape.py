@@ -80,10 +80,18 @@ def test_both_follow_the_rule(key_heads: int, value_heads: int, with_state: bool
 
 
 @pytest.mark.parametrize(("steps", "states", "stride"), [(2, 1, 4), (4, 1, 4), (5, 2, 4), (16, 4, 4), (17, 4, 5), (128, 4, 32)])
-def test_a_replay_is_never_longer_than_a_part_and_few_states_are_kept(steps: int, states: int, stride: int) -> None:
+def test_a_replay_is_never_longer_than_a_part_and_few_states_are_kept(
+    steps: int, states: int, stride: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draw = [mx.random.normal(shape, key=mx.random.key(1)) for shape in ((1, steps, 2, 4), (1, steps, 2), (1, 2, 4, 4))]
     record = tape.run(draw[0], draw[0], draw[0], draw[1], draw[1], draw[2])[2]
     assert (len(record.states), record.stride, len(record.innovations)) == (states, stride, steps)
+    added, replayed = tape._added, []
+    monkeypatch.setattr(tape, "_added", lambda *arrays: replayed.append(1) or added(*arrays))
+    for kept in range(1, steps):
+        replayed.clear()
+        record.state_after(kept)
+        assert len(replayed) < stride or kept > stride * (states - 1)
 
 
 @pytest.mark.parametrize("name", ["qwen3_5", "qwen3_5 equal heads", "qwen3_5_moe", "qwen3_next"])

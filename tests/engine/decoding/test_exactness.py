@@ -10,11 +10,11 @@ import pytest
 
 from engine import Cycle, Fallback, Finished, GenerationRequest, load
 from engine.decoding.baseline import decode_baseline
-from engine.decoding.controller import Controller
+from engine.decoding.controller import Controller, FixedLength
 from engine.decoding.costs import CostCurve
 from engine.decoding.exactness import Exactness, exact_widths
 from engine.decoding.speculative import decode_speculative
-from engine.drafters.lookup import LookupDrafter
+from engine.drafters.lookup import LookupIndex
 from engine.engine import Engine
 from engine.models import ResolvedPair
 from engine.targets.attention import AttentionTarget
@@ -110,11 +110,10 @@ def test_an_exact_answer_runs_only_exact_widths_also_at_its_end(
     target: Rounding, widths: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lookup proposes fewer than it may, and the token limit cuts blocks: what is left must be narrowed to an exact width."""
-    state = decoding(target, LookupDrafter(9), REPEATING, max_tokens=120)
-    state.widths, asked = widths, []
-    assert state.session is not None
-    propose = state.session.propose
-    monkeypatch.setattr(state.session, "propose", lambda *given: asked.append(given[3] + 1) or propose(*given))
+    state = decoding(target, None, REPEATING, max_tokens=120, policy=FixedLength(9, "lookup"))
+    state.widths, state.recall, asked = widths, LookupIndex(), []
+    propose = state.recall.propose
+    monkeypatch.setattr(state.recall, "propose", lambda length: asked.append(length + 1) or propose(length))
     steps = list(decode_speculative(state))
     assert tokens(iter(steps)) == tokens(decode_baseline(decoding(target, None, REPEATING, max_tokens=120)))
     used = {step.proposed + 1 for step in steps}

@@ -109,7 +109,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help=debug_help)
     parser.add_argument("--version", action="version", version=f"slipstream {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    exact_help = "only block lengths that give, bit for bit, what single steps give"
     pair_help = "catalog id (starter) or TARGET_PATH[+DRAFT_PATH], each a folder or a hub id"
 
     generate = verbs.add_parser("generate", parents=[common], help="answer one prompt")
@@ -124,8 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--overflow", choices=overflow, default=overflow[0], help="when the chat does not fit the context")
     generate.add_argument("--sparse-prefill", type=float, metavar="KEEP", help="read only this share of the prompt: approximate")
     generate.add_argument("--sparse-scorer", choices=SCORERS, default="lexical", help="what --sparse-prefill keeps")
-    generate.add_argument("--exact", action="store_true", help=exact_help)
-    _add_load_options(generate)
+    _add_engine_options(generate)
     generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     generate.set_defaults(run=_generate)
 
@@ -136,8 +134,7 @@ def _parser() -> argparse.ArgumentParser:
     which.add_argument("--suite", choices=("short", "full"), default="short", help="20 or all 60 prompts of the built-in suite")
     bench.add_argument("--mode", choices=("dflash", "lookup"), default="dflash", help="what is compared with plain decoding")
     bench.add_argument("--max-tokens", type=_positive, default=256, metavar="N")
-    bench.add_argument("--exact", action="store_true", help=exact_help)
-    _add_load_options(bench)
+    _add_engine_options(bench)
     bench.add_argument("--repeat", type=_positive, default=1, metavar="R")
     bench.add_argument("--json", type=Path, required=True, metavar="OUT")
     bench.set_defaults(run=_bench)
@@ -151,7 +148,11 @@ def _parser() -> argparse.ArgumentParser:
     selftest.add_argument("--device", choices=("cpu", "gpu"), help="where to compute; default: what MLX chooses")
     selftest.set_defaults(run=_selftest)
 
-    models = verbs.add_parser("models", help="the models on this machine")
+    _add_models(verbs.add_parser("models", help="the models on this machine"), common)
+    return parser
+
+
+def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     actions = models.add_subparsers(dest="action", required=True, metavar="ACTION")
     actions.add_parser("list", parents=[common], help="list the pairs").set_defaults(run=_models_list)
     add = actions.add_parser("add", parents=[common], help="set up a pair of the catalog")
@@ -163,10 +164,11 @@ def _parser() -> argparse.ArgumentParser:
     gguf.add_argument("file", type=Path, metavar="FILE.gguf")
     gguf.add_argument("folder", type=Path, metavar="FOLDER")
     gguf.set_defaults(run=_models_import)
-    return parser
 
 
-def _add_load_options(verb: argparse.ArgumentParser) -> None:
+def _add_engine_options(verb: argparse.ArgumentParser) -> None:
+    exact_help = "only block lengths that give, bit for bit, what single steps give"
+    verb.add_argument("--exact", action="store_true", help=exact_help)
     verb.add_argument("--kv-bits", type=int, choices=BITS, help="keep the target's keys and values quantised")
     verb.add_argument("--draft-bits", type=int, choices=BITS, help="keep the draft's weights quantised")
 

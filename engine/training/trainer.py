@@ -60,10 +60,10 @@ class Trainer:
         gradients = tree_map(lambda gradient: gradient.astype(mx.float32), gradients)
         gradients, _ = optim.clip_grad_norm(gradients, CLIP)
         self._set_rate(self._settings.rate * self.factor(steps))
-        masters = self._optimizer.apply_gradients(
-            tree_unflatten(list(gradients.items())), tree_unflatten(list(self.masters.items()))
-        )
-        masters = dict(tree_flatten(masters))
+        stepped = dict(tree_flatten(self._optimizer.apply_gradients(_tree(gradients), _tree(self.masters))))
+        # In an order and a layout in memory that do not depend on whether the run was taken up again: sums are over them.
+        masters = {name: mx.contiguous(stepped[name]) for name in self.masters}
+        self._optimizer.state = tree_map(mx.contiguous, self._optimizer.state)
         keep = min(self._settings.average, (1 + self.step) / (10 + self.step))
         average = {name: keep * self.average[name] + (1 - keep) * masters[name] for name in masters}
         mx.eval(masters, average, self._optimizer.state, loss, tau)
@@ -147,6 +147,10 @@ class Trainer:
         ids = np.asarray(self._drafter.vocabulary)
         places[ids] = np.arange(len(ids))
         return mx.array(places)
+
+
+def _tree(flat: dict[str, mx.array]) -> Any:
+    return tree_unflatten(list(flat.items()))
 
 
 def _tree(flat: dict[str, mx.array]) -> Any:

@@ -153,10 +153,6 @@ def _tree(flat: dict[str, mx.array]) -> Any:
     return tree_unflatten(list(flat.items()))
 
 
-def _tree(flat: dict[str, mx.array]) -> Any:
-    return tree_unflatten(list(flat.items()))
-
-
 def make_optimizer(settings: TrainingSettings) -> Any:
     """Muon for matrices with AdamW for the rest, or AdamW for all."""
     adamw = optim.AdamW(settings.rate, betas=[0.9, 0.95], weight_decay=0.0, bias_correction=True)

@@ -7,6 +7,7 @@ happens is posted to the ``Mailbox`` with that id; the receiver drops what it no
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 import traceback
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from PySide6.QtCore import QObject, Signal, Slot
+from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 import engine
 from app import launch
@@ -32,8 +33,12 @@ class EngineLike(Protocol):
 
     def count_tokens(self, messages: Sequence[Message]) -> int: ...
 
+    def settle(self) -> bool: ...
+
     def close(self) -> None: ...
 
+
+log = logging.getLogger(__name__)
 
 Loader = Callable[[str, Callable[[LoadProgress], None], threading.Event], EngineLike]
 
@@ -148,11 +153,23 @@ class EngineWorker(QObject):
                 self.mailbox.post(job_id, event)
 
         self._run(job_id, cancel, work)
+        QTimer.singleShot(0, self._settle)
 
     @Slot(int, object, object)
     def count(self, job_id: int, messages: tuple[Message, ...], cancel: threading.Event) -> None:
         """Posts how many tokens ``messages`` take."""
         self._run(job_id, cancel, lambda: self.mailbox.post(job_id, Counted(self._require().count_tokens(messages))))
+
+    @Slot()
+    def _settle(self) -> None:
+        """Prepares for the chat's next turn while nothing is asked for. One piece at a time: a job that comes waits for one."""
+        try:
+            more = self._engine is not None and self._engine.settle()
+        except Exception:
+            log.exception("preparing for the next turn failed")
+            return
+        if more:
+            QTimer.singleShot(0, self._settle)
 
     @Slot()
     def finish(self) -> None:

@@ -208,14 +208,19 @@ def _generate(arguments: argparse.Namespace) -> int:
             elif isinstance(event, Finished):
                 finished = event
     assert finished is not None
-    if arguments.json:
+    _print_answer(finished, arguments.json)
+    engine.close()  # what is kept of the prompt is written out
+    return 1 if finished.reason == "cancelled" else 0
+
+
+def _print_answer(finished: Finished, as_json: bool) -> None:
+    if as_json:
         from engine.report import answer_record
 
         print(_json(answer_record(finished), sys.stdout))
     else:
         print(flush=True)
         print(_statistics_line(finished), file=sys.stderr)
-    return 1 if finished.reason == "cancelled" else 0
 
 
 def _bench(arguments: argparse.Namespace) -> int:
@@ -368,7 +373,10 @@ def _statistics_line(finished: Finished) -> str:
     parts = [f"{numbers.completion_tokens} tokens", f"{numbers.decode_tok_s:.1f} tokens/s"]
     if numbers.acceptance_rate is not None:
         parts += [f"{numbers.tokens_per_cycle:.2f} tokens/cycle", f"{numbers.acceptance_rate:.0%} accepted"]
-    parts += [f"first after {numbers.ttft_s:.2f} s", numbers.mode]
+    parts.append(f"first after {numbers.ttft_s:.2f} s")
+    if numbers.cached_tokens:
+        parts.append(f"{numbers.cached_tokens:,} of {numbers.prompt_tokens:,} prompt tokens from {numbers.cache}")
+    parts.append(numbers.mode)
     return " · ".join(parts) + ("" if finished.reason == "stop" else f" · ended by {finished.reason}")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,17 +21,20 @@ from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
 from engine.drafters.lookup import LookupIndex
-from engine.drafters.protocol import Drafter, Recall
+from engine.drafters.protocol import Drafter, DraftSession, Recall
 from engine.errors import RequestError
-from engine.events import BlockLength, Event, Fallback, Mode, PrefillProgress, Started
+from engine.events import BlockLength, Event, Fallback, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
 from engine.prefill.scorers import choose_tokens
 from engine.prefill.selection import Run, describe, runs_of
 from engine.prefill.sparse import sparse_prefill
+from engine.prefix.boundaries import continued_prefix, parting_places
+from engine.prefix.cache import PrefixCache
+from engine.prefix.recording import Recording
 from engine.request import GenerationRequest, Message, SparsePrefill
-from engine.targets.protocol import Target
+from engine.targets.protocol import Cache, Target
 from engine.text.chat import encode_chat
 from engine.text.detokenize import make_detokenizer
 
@@ -47,12 +51,15 @@ class Engine:
         info: PairInfo,
         controllers: dict[Mode, Controller] | None = None,
         exactness: Exactness | None = None,
+        prefix: PrefixCache | None = None,
         *,
         chunk: int,
     ):
         self.info = info
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
         self._controllers, self._exactness = controllers or {}, exactness
+        self._prefix = prefix
+        self._unsettled: Generator[None] | None = None
         self._owner = threading.get_ident()
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self._chunk = chunk
@@ -83,12 +90,28 @@ class Engine:
         """
         self._check_owner()
         request.check_vocabulary(self._target.shape.vocab_size)
+        self._drop_unsettled()
         start = time.perf_counter()
         fitted = fit_context(request, self.encode, self.info.context_length)
         if request.sparse is not None:
             fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted))
         drafter, reason = self._choose(request)
         return self._run(request, fitted, drafter, reason, cancel or threading.Event(), start)
+
+    def settle(self) -> bool:
+        """Does one chunk's work, if any is left, towards the next turn of the chat answered last; True while there may be more.
+
+        For the time in which nobody waits: the answer's tokens are prefilled as the next prompt would have to. A request that
+        comes before the end keeps what was done.
+        """
+        self._check_owner()
+        if self._unsettled is None:
+            return False
+        try:
+            next(self._unsettled)
+        except StopIteration:
+            self._unsettled = None
+        return self._unsettled is not None
 
     def top2_margin(self, token_ids: Sequence[int]) -> float:
         """How far, in logits, the target's first choice after ``token_ids`` leads its second: how near a tie is."""
@@ -111,7 +134,10 @@ class Engine:
     def close(self) -> None:
         """Gives the weights back."""
         self._check_owner()
-        self._drafters, self._exactness = {}, None
+        self._drop_unsettled()
+        if self._prefix is not None:
+            self._prefix.close()
+        self._drafters, self._exactness, self._prefix = {}, None, None
         del self._target
         mx.clear_cache()
 
@@ -148,6 +174,7 @@ class Engine:
         start: float,
     ) -> Iterator[Event]:
         prompt, room = fitted.ids, self.info.context_length - len(fitted.ids)
+        mode: Mode = drafter.mode if drafter else "baseline"
         controller = self._controllers.get(drafter.mode) if drafter else None
         costs = controller.costs if controller else None
         answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs)
@@ -162,35 +189,98 @@ class Engine:
         session = drafter.session(sampler.propose) if drafter else None
         taps = drafter.taps if drafter else ()
         ready = None
-        read = prefill if fitted.runs is None else partial(sparse_prefill, runs=fitted.runs)
-        for outcome in read(self._target, cache, prompt, session=session, taps=taps, chunk=self._chunk, cancel=cancel):
-            if isinstance(outcome, Prefilled):
-                ready = outcome
-            else:
-                yield PrefillProgress(outcome, len(prompt), answer.now())
-        if ready is None:
-            yield answer.finish("cancelled", drafter.mode if drafter else "baseline")
+        with self._kept(request, fitted, answer, cache, session, cancel) as recording:
+            if answer.cached_tokens:
+                yield PrefillProgress(answer.cached_tokens, len(prompt), answer.now())
+            read = partial(prefill, recording=recording) if fitted.runs is None else partial(sparse_prefill, runs=fitted.runs)
+            for outcome in read(self._target, cache, prompt, session=session, taps=taps, chunk=self._chunk, cancel=cancel):
+                if isinstance(outcome, Prefilled):
+                    ready = outcome
+                else:
+                    yield PrefillProgress(outcome, len(prompt), answer.now())
+            if ready is None:
+                yield answer.finish("cancelled", mode)
+                return
+            anchor = sampler.pick(ready.logits, len(prompt))
+            state = Decoding(
+                target=self._target,
+                cache=cache,
+                sampler=sampler,
+                stop_ids=self._stop_ids,
+                max_tokens=min(request.max_tokens, room),
+                cancel=cancel,
+                position=len(prompt),
+                anchor=anchor,
+                anchor_logprobs=sampler.score(ready.logits, anchor),
+                committed=list(prompt),
+                session=session,
+                taps=taps,
+                tap_rows=ready.taps,
+                recall=self._recall(request, drafter),
+                policy=self._policy(request, drafter),
+                widths=self.info.exact_widths if request.exact else None,
+            )
+            for event in self._decode(state, answer, mode, len(prompt), room < request.max_tokens):
+                if isinstance(event, Finished) and recording is not None:
+                    self._unsettled = self._settle(fitted.messages, event.text)
+                yield event
+
+    @contextmanager
+    def _kept(
+        self,
+        request: GenerationRequest,
+        fitted: Fitted,
+        answer: Answer,
+        cache: Cache,
+        session: DraftSession | None,
+        cancel: threading.Event,
+    ) -> Iterator[Recording | None]:
+        """Fills ``cache`` and ``session`` from the prefix cache and yields what records the rest; None where it is not to be used.
+
+        What was recorded is kept once the answer is over, so that nobody waits for it. After an error nothing is.
+        """
+        prefix = self._prefix
+        answer.cache = "turned off" if prefix is None or not request.use_cache else prefix.off_reason or ""
+        if fitted.runs is not None:
+            answer.cache = "the prompt is read in part only"
+        if prefix is None or answer.cache:
+            yield None
             return
-        anchor = sampler.pick(ready.logits, len(prompt))
-        state = Decoding(
-            target=self._target,
-            cache=cache,
-            sampler=sampler,
-            stop_ids=self._stop_ids,
-            max_tokens=min(request.max_tokens, room),
-            cancel=cancel,
-            position=len(prompt),
-            anchor=anchor,
-            anchor_logprobs=sampler.score(ready.logits, anchor),
-            committed=list(prompt),
-            session=session,
-            taps=taps,
-            tap_rows=ready.taps,
-            recall=self._recall(request, drafter),
-            policy=self._policy(request, drafter),
-            widths=self.info.exact_widths if request.exact else None,
-        )
-        yield from self._decode(state, answer, drafter.mode if drafter else "baseline", len(prompt), room < request.max_tokens)
+        places = partial(parting_places, self.encode, fitted.messages, fitted.ids)
+        recording = prefix.begin(fitted.ids, cache, session, places, cancel)
+        answer.cached_tokens, answer.cache = recording.tokens, recording.source
+        failed = False
+        try:
+            yield recording
+        except Exception:
+            failed = True
+            raise
+        finally:
+            if not failed:
+                prefix.end(recording)
+
+    def _settle(self, messages: Sequence[Message], answer: str) -> Generator[None]:
+        """Prefills what every next prompt of the chat begins with, as far as whole chunks go, into the prefix cache."""
+        prefix = self._prefix
+        ids = continued_prefix(self.encode, messages, answer)
+        end = len(ids) // self._chunk * self._chunk
+        if prefix is None or end >= self.info.context_length or prefix.covered(ids[:end]) >= end:
+            return
+        cache, never = self._target.make_cache(), threading.Event()
+        prompt = [*ids[:end], 0]  # prefill leaves the last token out
+        recording = prefix.begin(prompt, cache, None, lambda beyond: [], never)
+        try:
+            for outcome in prefill(self._target, cache, prompt, None, (), self._chunk, never, recording):
+                yield
+                if outcome == end:
+                    return
+        finally:
+            prefix.end(recording)
+
+    def _drop_unsettled(self) -> None:
+        unsettled, self._unsettled = self._unsettled, None
+        if unsettled is not None:
+            unsettled.close()
 
     def _policy(self, request: GenerationRequest, drafter: Drafter | None) -> Policy:
         if drafter is None:

@@ -34,7 +34,10 @@ from engine.models.paths import cache_folder
 from engine.models.starter import ensure_starter
 from engine.options import LoadOptions
 from engine.prefill.chunk_size import kept_chunk, measure_chunk
+from engine.prefix.cache import PrefixCache
+from engine.prefix.opening import open_prefix_cache
 from engine.targets.loading import load_target
+from engine.targets.protocol import Target
 from engine.text.chat import stop_token_ids
 
 CPU_CACHE_BYTES = 64 * 2**20  # MLX keeps freed buffers; on the CPU a little is enough and memory stays near the weights
@@ -72,6 +75,7 @@ def load(
         block = resolved.block_length or draft.convention.block_length
         drafters["dflash"] = DFlashDrafter(draft, target, resolved.draft.name, block)
     controllers: dict[Mode, Controller] = {}
+    exactness = None
     if drafters:
         report("Measuring this machine", 0.9)
         drafter = drafters.get("dflash")
@@ -80,14 +84,13 @@ def load(
         costs = cached_costs(cache_folder() / "costs", identity, lambda: measure_costs(target, drafter))
         odds = LookupOdds()  # what repeats itself does so whoever proposes
         controllers = {mode: Controller(costs, block if mode == "dflash" else 1, odds) for mode in drafters}
-    report("Measuring this machine", 0.95)
-    chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
-    exactness = None
-    if drafters:
         widest = max(block, WIDEST)
         exactness = Exactness(target, widest, cache_folder() / "costs", cost_identity(resolved, widest, options))
+    report("Measuring this machine", 0.95)
+    chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
     exact_widths, notices = exactness.widths if exactness else (), _notices(resolved.target, tokenizer)
     info = dataclasses.replace(_info(resolved, target, drafters, reason, options), exact_widths=exact_widths, notices=notices)
+    prefix = _prefix_cache(resolved, target, drafters.get("dflash"), chunk, dtype, options, report)
     report("Ready", 1.0)
     return Engine(
         target=target,
@@ -98,15 +101,31 @@ def load(
         controllers=controllers,
         chunk=chunk,
         exactness=exactness,
+        prefix=prefix,
     )
+
+
+def _prefix_cache(
+    resolved: ResolvedPair,
+    target: Target,
+    draft: Drafter | None,
+    chunk: int,
+    dtype: mx.Dtype | None,
+    options: LoadOptions,
+    report: _Reporter,
+) -> PrefixCache | None:
+    report("Opening the prefix cache", 0.97)
+    folders = [folder for folder in (resolved.target, resolved.draft) if folder is not None]
+    settings = [*machine_identity(), version("mlx-lm"), str(dtype), *options.identity()]
+    return open_prefix_cache(target, draft, chunk, folders, settings, options, cache_folder() / "prefix", report.cancel)
 
 
 class _Reporter:
     def __init__(self, progress: Callable[[LoadProgress], None] | None, cancel: threading.Event | None):
-        self._progress, self._cancel = progress, cancel
+        self._progress, self.cancel = progress, cancel
 
     def __call__(self, stage: str, fraction: float) -> None:
-        if self._cancel is not None and self._cancel.is_set():
+        if self.cancel is not None and self.cancel.is_set():
             raise Cancelled("Loading was cancelled: choose the model again to load it.")
         if self._progress is not None:
             self._progress(LoadProgress(stage, fraction))
@@ -158,9 +177,13 @@ def cost_identity(pair: ResolvedPair, block_length: int, options: LoadOptions) -
     folders = [folder for folder in (pair.target, pair.draft) if folder is not None]
     configs = [(folder / "config.json").read_text(encoding="utf-8") for folder in folders]
     sizes = [str(file.stat().st_size) for folder in folders for file in weight_files(folder)]
+    return [*machine_identity(), str(block_length), *configs, *sizes, *options.identity()]
+
+
+def machine_identity() -> list[str]:
+    """What times and last bits depend on beside the models."""
     blas = [os.environ.get(name, "") for name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")]
-    machine = [processor(), str(os.cpu_count()), _device(), *blas, version("mlx")]
-    return [*machine, str(block_length), *configs, *sizes, *options.identity()]
+    return [processor(), str(os.cpu_count()), _device(), *blas, version("mlx")]
 
 
 def _device() -> str:

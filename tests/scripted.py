@@ -51,6 +51,9 @@ class Script:
     fallback: str | None = None
     context_length: int = 8192
     has_draft: bool = True
+    settle_steps: int = 0
+    settle_error: Exception | None = None
+    cached_tokens: int = 0
 
 
 _VOCABULARY: dict[str, int] = {}  # one id per piece, shared by all modes, so that differing texts differ in their ids
@@ -73,6 +76,7 @@ class ScriptedEngine:
     def __init__(self, script: Script, pair: str = "scripted"):
         self.script, self.closed, self._thread = script, False, threading.get_ident()
         self.requests: list[GenerationRequest] = []
+        self.settled = 0
         draft = "scripted draft" if script.has_draft else None
         self.info = PairInfo(
             pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
@@ -86,6 +90,13 @@ class ScriptedEngine:
     def count_tokens(self, messages: Sequence[Message]) -> int:
         assert threading.get_ident() == self._thread
         return sum(len(message.content.split()) + 4 for message in messages)
+
+    def settle(self) -> bool:
+        assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
+        self.settled += 1
+        if self.script.settle_error is not None:
+            raise self.script.settle_error
+        return self.settled < self.script.settle_steps
 
     def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]:
         assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
@@ -125,7 +136,8 @@ class _Answer:
             yield Fallback(script.fallback)
         self.ttft = self.now()
         block = script.block_length if self.mode == "dflash" else 0
-        yield Started(self.mode, self.prompt_tokens, 0, block, self.now())
+        source = "memory" if script.cached_tokens else ""
+        yield Started(self.mode, self.prompt_tokens, script.cached_tokens, block, self.now(), source)
         self.sent = 1
         yield TextDelta(self.pieces[0], (self.ids[0],), self.now())
         while self.sent < self.limit:

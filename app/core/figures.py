@@ -29,6 +29,13 @@ def seconds(duration_s: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+def cache_words(cached_tokens: int, prompt_tokens: int, source: str) -> str:
+    """What the prefix cache gave, or why nothing; "" where that is not known."""
+    if cached_tokens:
+        return f"{cached_tokens:,} of {prompt_tokens:,} prompt tokens from {source}"
+    return f"no prompt tokens from the cache: {source}" if source else ""
+
+
 def answer_statistics(finished: Finished) -> dict[str, Any]:
     """The plain dict kept with an answer: every field and rate of ``Finished.statistics``, and ``finish_reason``."""
     statistics = finished.statistics
@@ -62,6 +69,8 @@ def statistics_line(statistics: Mapping[str, Any] | None) -> str:
         parts.append("plain decoding")
     if statistics.get("ttft_s") is not None:
         parts.append(f"first {seconds(statistics['ttft_s'])}")
+    if statistics.get("cached_tokens"):
+        parts.append(cache_words(statistics["cached_tokens"], statistics.get("prompt_tokens", 0), statistics.get("cache", "cache")))
     if statistics.get("finish_reason") == "length":
         parts.append("cut where the context ends" if statistics.get("context_full") else "cut at the token limit")
     return " · ".join(parts)

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
+from app.core.figures import cache_words
 from app.core.rate_window import RateWindow
 from engine import (
     BlockLength,
@@ -44,8 +45,8 @@ class MeterSnapshot:
     ``tokens_per_cycle``, ``acceptance_rate``, ``ttft_s`` (seconds), ``mode`` and ``block_length`` are None until known;
     ``acceptance_rate`` (0..1) stays None where nothing is proposed. ``off_reason`` says in words why nothing is
     proposed, or why lookup stands in for a draft, None while speculation is on; ``parked``: it is off for now because plain
-    decoding is measured to be faster, and ``block_length`` is 0. ``load_stage`` and ``load_fraction`` (0..1) belong to phase
-    "loading".
+    decoding is measured to be faster, and ``block_length`` is 0. ``cache`` says in words what the prefix cache gave.
+    ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
     """
 
     phase: Phase = "idle"
@@ -63,6 +64,7 @@ class MeterSnapshot:
     load_fraction: float | None = None
     off_reason: str | None = None
     parked: bool = False
+    cache: str = ""
 
 
 class Meter:
@@ -142,6 +144,7 @@ class Meter:
             load_fraction=self._load.fraction,
             off_reason=self._off_reason(),
             parked=self._block is not None and self._block.length == 0,
+            cache=cache_words(started.cached_tokens, started.prompt_tokens, started.cache) if (started := self._started) else "",
         )
 
     def _block_length(self) -> int | None:

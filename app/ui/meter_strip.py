@@ -142,6 +142,7 @@ class MeterStrip(QWidget):
         words = status_of(snapshot)
         self.status.setText(self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width()))
         self.status.setToolTip(words)
+        self.figures["first"].setToolTip(f"{self.figures['first'].accessibleName()}: {snapshot.cache}".removesuffix(": "))
         self.reason.setVisible(snapshot.off_reason is not None)
         self.reason.setToolTip(snapshot.off_reason or "")
         self._colour()

@@ -67,6 +67,11 @@ class WindowCache:
         return count
 
     @property
+    def first(self) -> int:
+        """Position of the first row in ``keys`` and ``values``."""
+        return self._first
+
+    @property
     def state(self) -> tuple[mx.array | None, mx.array | None, int]:
         """Keys and values a next token can see, and the offset: all that later tokens depend on."""
         if self.keys is None or self.values is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engine import load
+from engine import LoadOptions, load
 from engine.engine import Engine
 from engine.models import ResolvedPair
 
@@ -14,6 +14,6 @@ from engine.models import ResolvedPair
 @pytest.fixture(scope="session")
 def engine(starter: ResolvedPair) -> Iterator[Engine]:
     """An engine on the real starter pair."""
-    loaded = load("starter")
+    loaded = load("starter", options=LoadOptions(prefix_disk_bytes=0))  # what one run of the tests keeps must not serve the next
     yield loaded
     loaded.close()

@@ -44,6 +44,32 @@ def test_an_answer_arrives_whole_and_in_order_and_ends_once(qtbot, client):
     assert seen.states == [EngineState.PREFILL, EngineState.DECODING, EngineState.READY]
 
 
+def test_the_engine_settles_while_nothing_is_asked_for_and_a_request_comes_first(qtbot, client, loader):
+    loader.script.settle_steps = 10**9
+    load(qtbot, client)
+    client.generate(HELLO)
+    wait_ready(qtbot, client)
+    engine = loader.engines[-1]
+    qtbot.waitUntil(lambda: engine.settled > 3, timeout=5_000)
+    client.generate(HELLO)
+    wait_ready(qtbot, client)
+    assert len(engine.requests) == 2
+    loader.script.settle_steps = 0
+    qtbot.waitUntil(lambda: engine.settled > 0, timeout=5_000)
+
+
+def test_a_fault_while_settling_is_logged_and_ends_it(qtbot, client, loader, caplog):
+    loader.script.settle_error = RuntimeError("scripted")
+    load(qtbot, client)
+    client.generate(HELLO)
+    wait_ready(qtbot, client)
+    engine = loader.engines[-1]
+    qtbot.waitUntil(lambda: "preparing for the next turn failed" in caplog.text, timeout=5_000)
+    client.generate(HELLO)
+    wait_ready(qtbot, client)
+    assert len(engine.requests) == 2
+
+
 def test_loading_reports_its_steps_and_the_pair(qtbot, client):
     steps, pairs = [], []
     client.loading.connect(steps.append)

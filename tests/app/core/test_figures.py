@@ -24,6 +24,12 @@ def test_the_line_says_what_was_left_out_and_what_cut_the_answer():
     assert statistics_line({**kept, "kept_tokens": 2_016}).startswith("approximate: 2,016 of 4,000 prompt tokens read · ")
 
 
+def test_the_line_says_what_came_out_of_the_prefix_cache():
+    kept = {"completion_tokens": 5, "prompt_tokens": 4_012, "cached_tokens": 3_968, "cache": "memory and disk"}
+    assert statistics_line(kept) == "3,968 of 4,012 prompt tokens from memory and disk"
+    assert statistics_line({**kept, "cached_tokens": 0, "cache": "turned off"}) == ""
+
+
 @pytest.mark.parametrize("kept", [None, {}, {"completion_tokens": 0, "ttft_s": 0.0}])
 def test_no_line_where_nothing_was_measured(kept):
     assert statistics_line(kept) == ""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from engine import Finished, GenerationRequest, Message, load
 from engine.engine import Engine
-from engine.models.paths import cache_folder, data_folder
+from engine.models.paths import data_folder
 from engine.prefix.boundaries import common_prefix
 
 QUESTIONS = (
@@ -87,13 +86,11 @@ def chat(engine: Engine) -> list[dict[str, float | int]]:
 
 def main(tokens: int) -> None:
     """Prints one JSON object."""
-    real, costs = data_folder(), cache_folder() / "costs"
+    real = data_folder()
     with tempfile.TemporaryDirectory() as home:
         for entry in real.iterdir():
             if entry.is_dir() and entry.name not in ("cache", "logs"):
                 (Path(home) / entry.name).symlink_to(entry)
-        if costs.is_dir():
-            shutil.copytree(costs, Path(home) / "cache" / "costs")
         os.environ["SLIPSTREAM_HOME"] = home
         engine = load("starter")
         messages = (Message("user", story(engine, tokens)),)

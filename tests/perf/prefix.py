@@ -45,23 +45,19 @@ def answer(engine: Engine, messages: tuple[Message, ...], mode: str, use_cache: 
     return end
 
 
-def revisits(engine: Engine, messages: tuple[Message, ...]) -> dict[str, float | int]:
-    """Seconds to the first token: cold, while recording and from memory, in both modes; the two orders alternate by mode."""
-    figures: dict[str, float | int] = {}
-    texts = set()
-    for mode, marked in (("dflash", messages), ("baseline", (Message("user", "Again. " + messages[0].content),))):
-        cold = answer(engine, marked, mode, use_cache=False)
-        recorded = answer(engine, marked, mode)
-        kept = [answer(engine, marked, mode) for _ in range(3)]
-        texts.add(len({end.token_ids for end in (cold, recorded, *kept)}))
-        figures |= {
-            f"{mode}_cold_s": cold.statistics.ttft_s,
-            f"{mode}_recorded_over_cold": recorded.statistics.ttft_s / cold.statistics.ttft_s,
-            f"{mode}_memory_over_cold": statistics.median(end.statistics.ttft_s for end in kept) / cold.statistics.ttft_s,
-        }
-        figures["prompt_tokens"], figures["cached_tokens"] = kept[0].statistics.prompt_tokens, kept[0].statistics.cached_tokens
-    assert texts == {1}, "a text changed"
-    return figures
+def revisits(engine: Engine, messages: tuple[Message, ...], mode: str) -> dict[str, float | int]:
+    """Seconds to the first token from the start, and what recording and memory are of that; texts must not differ."""
+    cold, recorded = answer(engine, messages, mode, use_cache=False), answer(engine, messages, mode)
+    kept = [answer(engine, messages, mode) for _ in range(3)]
+    assert len({end.token_ids for end in (cold, recorded, *kept)}) == 1, "a text changed"
+    first = cold.statistics.ttft_s
+    return {
+        "prompt_tokens": cold.statistics.prompt_tokens,
+        "cached_tokens": kept[0].statistics.cached_tokens,
+        "cold_s": first,
+        "recorded_over_cold": recorded.statistics.ttft_s / first,
+        "memory_over_cold": statistics.median(end.statistics.ttft_s for end in kept) / first,
+    }
 
 
 def chat(engine: Engine) -> list[dict[str, float | int]]:
@@ -84,8 +80,13 @@ def chat(engine: Engine) -> list[dict[str, float | int]]:
     return turns
 
 
+def show(name: str, figures: object) -> None:
+    """One line of JSON, as soon as it is known."""
+    print(json.dumps({name: figures}), flush=True)
+
+
 def main(tokens: int) -> None:
-    """Prints one JSON object."""
+    """Prints a line for each part."""
     real = data_folder()
     with tempfile.TemporaryDirectory() as home:
         for entry in real.iterdir():
@@ -93,19 +94,23 @@ def main(tokens: int) -> None:
                 (Path(home) / entry.name).symlink_to(entry)
         os.environ["SLIPSTREAM_HOME"] = home
         engine = load("starter")
-        messages = (Message("user", story(engine, tokens)),)
-        answer(engine, (Message("user", "Hello"),), "dflash")
-        result: dict[str, object] = {"device": engine.info.device, "block": engine.prefill_chunk, **revisits(engine, messages)}
+        hello, messages = (Message("user", "Hello"),), (Message("user", story(engine, tokens)),)
+        answer(engine, hello, "dflash")
+        show("engine", {"device": engine.info.device, "block": engine.prefill_chunk})
+        figures = revisits(engine, messages, "dflash")
+        show("dflash", figures)
         start = time.perf_counter()
         engine.close()
-        result["close_s"] = time.perf_counter() - start
+        show("close_s", time.perf_counter() - start)
         engine = load("starter")
-        answer(engine, (Message("user", "Hello"),), "dflash")
+        answer(engine, hello, "dflash")
         restarted = answer(engine, messages, "dflash").statistics
-        result |= {"disk_over_cold": restarted.ttft_s / float(str(result["dflash_cold_s"])), "disk_cached": restarted.cached_tokens}
-        result["turns"] = chat(engine)
+        show("disk_over_cold", restarted.ttft_s / figures["cold_s"])
+        show("disk_tokens", restarted.cached_tokens)
+        show("baseline", revisits(engine, (Message("user", "Again. " + story(engine, tokens // 4)),), "baseline"))
+        for turn in chat(engine):
+            show("turn", turn)
         engine.close()
-    print(json.dumps(result, indent=1))
 
 
 if __name__ == "__main__":

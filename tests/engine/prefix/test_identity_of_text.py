@@ -80,7 +80,7 @@ def test_branches_share_their_beginning_and_each_goes_on_exactly(name: str) -> N
 
 
 def sweep(cases: int, seed: int) -> int:
-    """Chats that grow, are edited and branch at random, over all kinds of caches, each last prompt against a cold run. How many hit."""
+    """Chats that grow and are edited at random, over all kinds of caches, the last prompt against a cold run. How many hit."""
     chosen = random.Random(seed)
     hits = 0
     for number in range(cases):

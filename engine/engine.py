@@ -25,6 +25,7 @@ from engine.drafters.protocol import Drafter, DraftSession, Recall
 from engine.errors import RequestError
 from engine.events import BlockLength, Event, Fallback, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
+from engine.prefill.attention import attention_weights
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
 from engine.prefill.scorers import choose_tokens
@@ -158,7 +159,9 @@ class Engine:
     def _read_in_part(self, sparse: SparsePrefill, fitted: Fitted) -> tuple[Run, ...] | None:
         """The stretches of the prompt to read, None where that is all of it."""
         self._target.make_sparse_cache()  # refuses before anything is done
-        kept = choose_tokens(sparse, describe(self._tokenizer, fitted.messages, fitted.ids), self._piece)
+        prompt = describe(self._tokenizer, fitted.messages, fitted.ids)
+        attend = partial(attention_weights, self._target, prompt.ids, prompt.turn, self.prefill_chunk)
+        kept = choose_tokens(sparse, prompt, self._piece, attend)
         return None if kept.all() else tuple(runs_of(kept))
 
     def _piece(self, token: int) -> str:

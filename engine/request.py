@@ -12,10 +12,10 @@ from engine.events import Mode
 
 Role = Literal["system", "user", "assistant"]
 Overflow = Literal["refuse", "drop_oldest"]
-Scorer = Literal["stride", "lexical"]
+Scorer = Literal["stride", "lexical", "attention"]
 MODES: tuple[Mode, ...] = ("auto", "dflash", "baseline", "lookup")
 OVERFLOWS: tuple[Overflow, ...] = ("refuse", "drop_oldest")
-SCORERS: tuple[Scorer, ...] = ("stride", "lexical")
+SCORERS: tuple[Scorer, ...] = ("stride", "lexical", "attention")
 MAX_LOGPROBS = 20
 # name: lowest, whether the lowest itself is allowed, highest; the ranges of the OpenAI API and vLLM
 SAMPLING_RANGES: dict[str, tuple[float, bool, float]] = {
@@ -42,7 +42,8 @@ class SparsePrefill:
     """Read only the share ``keep`` of a prompt's tokens, at their own positions: faster, and approximate.
 
     ``scorer`` chooses what is kept beside the beginning, the end and the chat's frame: "stride" evenly, "lexical" what shares
-    rare words with the last user turn. Raises ``RequestError`` for values out of range.
+    rare words with the last user turn, "attention" what the target's first layers look at from there. Raises
+    ``RequestError`` for values out of range.
     """
 
     keep: float

@@ -13,14 +13,25 @@ from engine.prefill.selection import SPAN, Prompt, always_kept, choose, spans
 from engine.request import SparsePrefill
 
 Piece = Callable[[int], str]
+Attend = Callable[[], np.ndarray]
 
 NEIGHBOURS = 0.5  # of a span's score goes to those beside it: what is looked for may begin or go on there
 
 
-def choose_tokens(sparse: SparsePrefill, prompt: Prompt, piece: Piece) -> np.ndarray:
-    """[P], True for the tokens of ``prompt`` to read. ``piece`` is a token's text."""
-    scores = stride_scores(prompt) if sparse.scorer == "stride" else lexical_scores(prompt, piece)
+def choose_tokens(sparse: SparsePrefill, prompt: Prompt, piece: Piece, attend: Attend) -> np.ndarray:
+    """[P], True for the tokens of ``prompt`` to read. ``piece`` is a token's text; ``attend`` gives the weight [P] of each token
+    for the last user turn and is called for the scorer "attention" alone."""
+    if sparse.scorer == "attention":
+        scores = attention_scores(prompt, attend())
+    else:
+        scores = stride_scores(prompt) if sparse.scorer == "stride" else lexical_scores(prompt, piece)
     return choose(prompt, scores, sparse.keep)
+
+
+def attention_scores(prompt: Prompt, weights: np.ndarray) -> np.ndarray:
+    """The largest of the ``weights`` [P] in each span, among the tokens that would not stay anyway."""
+    free = np.where(always_kept(prompt), 0.0, weights)
+    return spread(np.array([free[start:stop].max() for start, stop in spans(len(free))]))
 
 
 def stride_scores(prompt: Prompt) -> np.ndarray:

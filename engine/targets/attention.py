@@ -103,6 +103,10 @@ class AttentionTarget:
     def cache_arrays(self, cache: Cache) -> list[mx.array]:
         return [array for entry in cache for _, array in tree_flatten(entry.state) if isinstance(array, mx.array)]
 
+    def layer(self, index: int) -> nn.Module:
+        """One decoder layer of the model."""
+        return self._body.layers[index]
+
     def streams(self, ids: mx.array, layers: tuple[int, ...]) -> list[mx.array]:
         """The residual streams [N, S, H] after ``layers`` of whole texts ``ids`` [N, S], without caches: for training a draft."""
         with recorded_layers(self._body.layers, layers) as streams:

@@ -66,6 +66,9 @@ class Target(Protocol):
     def partial_head(self, ids: mx.array) -> Callable[[mx.array], mx.array]:
         """The head cut down to the vocabulary rows ``ids`` [K]: a function from rows [L, H] to logits [L, K]."""
 
+    def layer(self, index: int) -> Any:
+        """One decoder layer of the model, 0-based."""
+
     def rollback(self, cache: Cache, rejected: int) -> None:
         """Takes the last ``rejected`` tokens out of the cache, exactly."""
 

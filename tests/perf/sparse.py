@@ -16,6 +16,7 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import mlx.core as mx
 
 from engine import Message, SparsePrefill, load
 from engine.engine import Engine
+from engine.prefill.attention import attention_weights
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.scorers import choose_tokens
 from engine.prefill.selection import describe, runs_of
@@ -80,7 +82,9 @@ def run(engine: Engine, messages: list[Message], sparse: SparsePrefill | None, t
         cache = target.make_cache()
         outcomes = prefill(target, cache, ids, None, (), engine.prefill_chunk, never)
     else:
-        kept = choose_tokens(sparse, describe(engine._tokenizer, messages, ids), engine._piece)
+        prompt = describe(engine._tokenizer, messages, ids)
+        attend = partial(attention_weights, target, ids, prompt.turn, engine.prefill_chunk)
+        kept = choose_tokens(sparse, prompt, engine._piece, attend)
         cache, share = target.make_sparse_cache(), float(kept.mean())
         outcomes = sparse_prefill(target, cache, ids, runs_of(kept), None, (), engine.prefill_chunk, never)
     *_, ready = outcomes

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import mlx.core as mx
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from engine import Message, RequestError, SparsePrefill
 from engine.engine import Engine
-from engine.prefill.scorers import choose_tokens, lexical_scores, stride_scores
+from engine.prefill.attention import DEPTH, attention_weights
+from engine.prefill.scorers import attention_scores, choose_tokens, lexical_scores, stride_scores
 from engine.prefill.selection import RECENT, SINKS, SPAN, TURN, Prompt, always_kept, choose, describe, runs_of, spans
 from engine.request import SCORERS
 from engine.text.places import content_places
@@ -93,8 +96,49 @@ def test_without_a_shared_word_the_lexical_choice_is_an_even_one() -> None:
 def test_every_scorer_keeps_what_must_stay(engine: Engine, scorer: Any) -> None:
     messages = (Message("user", "word " * 900), Message("assistant", "Yes."), Message("user", "And?"))
     prompt = describe(engine._tokenizer, messages, engine.encode(messages))
-    kept = choose_tokens(SparsePrefill(0.5, scorer), prompt, engine._piece)
+    attend = partial(attention_weights, engine._target, prompt.ids, prompt.turn, 256)
+    kept = choose_tokens(SparsePrefill(0.5, scorer), prompt, engine._piece, attend)
     assert kept[always_kept(prompt)].all() and 0.45 < kept.mean() <= 0.5
+
+
+def test_the_span_that_the_targets_own_attention_finds_scores_highest(engine: Engine) -> None:
+    filler = "The harbour lay quiet under a thin fog. Rain had washed the long road to the mill. " * 16
+    told = f"{filler}The secret code of Marta is 48213. {filler}"
+    messages = (
+        Message("user", told),
+        Message("assistant", "I have read it."),
+        Message("user", "What is the secret code of Marta?"),
+    )
+    prompt = describe(engine._tokenizer, messages, engine.encode(messages))
+    scores = attention_scores(prompt, attention_weights(engine._target, prompt.ids, prompt.turn, 256))
+    place = next(index for index in range(len(prompt.ids)) if engine._tokenizer.decode(prompt.ids[index : index + 5]) == "48213")
+    assert place // SPAN in np.argsort(-scores)[:3]
+
+
+def test_attention_weights_are_those_of_the_layer_itself(engine: Engine) -> None:
+    """Against the layer's own attention run on a prompt whose values are made to show the weights: rows of the identity."""
+    ids = engine.encode((Message("user", "Name three rivers in Europe."),))
+    asking = np.zeros(len(ids), dtype=bool)
+    asking[-1] = True
+    weights = attention_weights(engine._target, ids, asking, 16)
+    chunked = attention_weights(engine._target, ids, asking, 7)
+    layer = round(engine._target.shape.num_layers * DEPTH)
+    (stream,) = engine._target.streams(mx.array(ids)[None], (layer - 1,))
+    block = engine._target.layer(layer)
+    attention, rows = block.self_attn, block.input_layernorm(stream)
+    groups, size = attention.n_kv_heads, attention.rope.dims
+    queries = attention.rope(attention.q_proj(rows).reshape(1, len(ids), -1, size).transpose(0, 2, 1, 3))
+    keys = attention.rope(attention.k_proj(rows).reshape(1, len(ids), groups, size).transpose(0, 2, 1, 3))
+    shown = mx.zeros((1, groups, len(ids), size))
+    found = np.zeros(len(ids))
+    for first in range(0, len(ids), size):
+        count = min(size, len(ids) - first)
+        values = mx.zeros_like(shown)
+        values[:, :, first : first + count, :count] = mx.eye(count)
+        mixed = mx.fast.scaled_dot_product_attention(queries, keys, values, scale=attention.scale, mask="causal")
+        found[first : first + count] = np.array(mixed[0, :, -1, :count]).max(axis=0)
+    np.testing.assert_allclose(weights, found, atol=1e-5)
+    np.testing.assert_allclose(chunked, weights, atol=1e-4)
 
 
 # Where the messages stand

@@ -110,8 +110,8 @@ def test_a_saved_state_goes_on_as_the_cache_it_came_from() -> None:
 
 def test_the_buffer_stays_near_the_window_and_is_seldom_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the text: blocks of 8 of which 5 are taken back, 500 times."""
-    copies, copy = [], window_cache._grown
-    monkeypatch.setattr(window_cache, "_grown", lambda *arguments: copies.append(1) or copy(*arguments))
+    copies, copy = [], window_cache.grown
+    monkeypatch.setattr(window_cache, "grown", lambda *arguments: copies.append(1) or copy(*arguments))
     cache = WindowCache(505)
     for start in range(0, 4000, 8):
         seen(cache, [float(start + index) for index in range(8)])

@@ -53,6 +53,7 @@ class BlockSplitter:
         self._in_list = False  # the same
         self._parsed_at = 0
         self._fruitless = 0
+        self._undecided = False  # the last line opens a fence, is a heading or heads a table
         self._finished = False
 
     @property
@@ -108,7 +109,7 @@ class BlockSplitter:
             self._parse()
 
     def _parse_is_due(self, line: str) -> bool:
-        if len(self._lines) == 1 or self._line_chars >= 1.5 * self._parsed_at + SLACK:
+        if len(self._lines) == 1 or self._undecided or self._line_chars >= 1.5 * self._parsed_at + SLACK:
             return True
         if is_blank(line) and self._in_list:
             return False  # items may follow
@@ -124,7 +125,13 @@ class BlockSplitter:
         before = len(self._done)
         for span in settled:
             self._commit(span)
-        if last.open_fence:
+        # A first line with bars may turn out to head a table, whatever it begins with: the next line tells.
+        bars = "|" in self._lines[-1] and last.start == len(self._lines) - 1
+        self._undecided = (last.open_fence or last.settled) and bars and not final
+        if self._undecided:
+            self._kind, self._in_list = "prose", False
+            self._keep(last.start)
+        elif last.open_fence:
             self._fence = last
             self._keep(last.start + 1)
         elif final or last.settled:

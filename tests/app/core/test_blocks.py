@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from app.core.blocks import LIST_LIMIT, Block, BlockSplitter, split_blocks
 from app.core.markdown_lines import parse_lines
@@ -67,6 +67,10 @@ def test_no_character_is_lost_but_fence_lines_and_blank_lines(text: str):
     assert kept(shown) == kept(text)
 
 
+@example("``` | a | b | word\n--|-- |---|---|\n")
+@example("~~~ a | b\n--|--\n1 | 2")
+@example("text\n``` a | b\ncode\n```")
+@example("# h | a\n--|--\n")
 @given(markdown_text)
 def test_streaming_cuts_where_parsing_the_whole_text_at_once_does(text: str):
     lines = text.split("\n")

@@ -35,10 +35,11 @@ from engine.events import (
     TokenLogprob,
     Trimmed,
 )
-from engine.info import PairInfo
+from engine.info import Learned, PairInfo
 from engine.kernels.blas import use_fast_blas
 from engine.options import LoadOptions
 from engine.request import GenerationRequest, Message, SparsePrefill
+from engine.training.settings import DataProgress, Evaluated, TrainingEvent, TrainingFinished, TrainingSettings, TrainingStep
 from engine.verdict import Verdict, compare_tokens, identity_reason
 
 if TYPE_CHECKING:
@@ -55,12 +56,15 @@ __all__ = [
     "ContextFull",
     "ContextOverflow",
     "Cycle",
+    "DataProgress",
     "Engine",
+    "Evaluated",
     "Event",
     "Fallback",
     "FinishReason",
     "Finished",
     "GenerationRequest",
+    "Learned",
     "LoadOptions",
     "LoadProgress",
     "Message",
@@ -78,6 +82,10 @@ __all__ = [
     "Statistics",
     "TextDelta",
     "TokenLogprob",
+    "TrainingEvent",
+    "TrainingFinished",
+    "TrainingSettings",
+    "TrainingStep",
     "Trimmed",
     "Verdict",
     "compare_tokens",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,6 +25,7 @@ from engine.drafters.protocol import Drafter, DraftSession, Recall
 from engine.errors import RequestError
 from engine.events import BlockLength, Event, Fallback, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
+from engine.learning import Learner
 from engine.prefill.attention import attention_weights
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
@@ -38,6 +39,7 @@ from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.targets.protocol import Cache, Target
 from engine.text.chat import encode_chat
 from engine.text.detokenize import make_detokenizer
+from engine.training.settings import TrainingEvent, TrainingSettings
 
 
 class Engine:
@@ -53,6 +55,8 @@ class Engine:
         controllers: dict[Mode, Controller] | None = None,
         exactness: Exactness | None = None,
         prefix: PrefixCache | None = None,
+        learner: Learner | None = None,
+        reassemble: Callable[[], Engine] | None = None,
         *,
         chunk: int,
     ):
@@ -60,6 +64,7 @@ class Engine:
         self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
         self._controllers, self._exactness = controllers or {}, exactness
         self._prefix = prefix
+        self._learner, self._reassemble = learner, reassemble
         self._unsettled: Generator[None] | None = None
         self._owner = threading.get_ident()
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
@@ -132,15 +137,52 @@ class Engine:
             self.info = dataclasses.replace(self.info, exact_widths=widths)
         return self.info.exact_widths or ()
 
+    def learn(
+        self,
+        chats: Sequence[Sequence[Message]],
+        cancel: threading.Event | None = None,
+        settings: TrainingSettings | None = None,
+    ) -> Iterator[TrainingEvent]:
+        """Trains a copy of the draft in use on ``chats``, whose questions the target answers anew; the draft in use stays as it is.
+
+        The last event is ``TrainingFinished``. If it says ``better``, ``use_learned(True)`` takes the new draft; otherwise nothing
+        is kept. ``cancel`` is looked at between the passes of a step; a later call with the same chats goes on from there. Raises
+        ``RequestError`` where the draft cannot be trained or there is too little text, ``Cancelled`` while texts are written.
+        """
+        self._check_owner()
+        yield from self._required_learner().learn(chats, settings, cancel or threading.Event())
+
+    def use_learned(self, on: bool) -> Engine:
+        """The engine to use from now on: the same target with the draft learned from the user's chats, or with the pair's own.
+
+        This engine is closed. Raises ``ModelError`` where the pair's own draft cannot be read any more.
+        """
+        self._check_owner()
+        self._required_learner().drafts.use(on)
+        reassemble = self._reassemble
+        assert reassemble is not None
+        self._drop_unsettled()
+        if self._prefix is not None:
+            self._prefix.close()  # first: both would write into one folder
+            self._prefix = None
+        changed = reassemble()
+        self.close()
+        return changed
+
     def close(self) -> None:
         """Gives the weights back."""
         self._check_owner()
         self._drop_unsettled()
         if self._prefix is not None:
             self._prefix.close()
-        self._drafters, self._exactness, self._prefix = {}, None, None
+        self._drafters, self._exactness, self._prefix, self._learner, self._reassemble = {}, None, None, None, None
         del self._target
         mx.clear_cache()
+
+    def _required_learner(self) -> Learner:
+        if self._learner is None:
+            raise RequestError("This model cannot learn: load it by its name first.")
+        return self._learner
 
     def _choose(self, request: GenerationRequest) -> tuple[Drafter | None, str | None]:
         """The drafter to use, and the reason for a fallback."""

@@ -6,6 +6,16 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Learned:
+    """A draft learned from the user's chats, with the tokens per cycle on held-out chats ``before`` and ``after``. ``in_use``: it
+    drafts now."""
+
+    before: float
+    after: float
+    in_use: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PairInfo:
     """A loaded pair. ``block_length`` is 0 and ``draft_name`` None where there is no draft; ``no_draft_reason`` says why.
 
@@ -13,6 +23,7 @@ class PairInfo:
     ``kv_bits`` and ``draft_bits`` are those it was loaded with.
 
     ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
+    ``learned``: the draft learned from the user's chats, None where there is none or it was not asked for.
     ``notices``: what a user should know of this pair, in words, such as a part that is missing from its files.
     """
 
@@ -29,4 +40,5 @@ class PairInfo:
     kv_bits: int | None = None
     draft_bits: int | None = None
     exact_widths: tuple[int, ...] | None = None
+    learned: Learned | None = None
     notices: tuple[str, ...] = ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ from engine.errors import Cancelled, ModelError
 from engine.events import LoadProgress, Mode
 from engine.info import PairInfo
 from engine.kernels.blas import use_fast_blas
+from engine.learned import LearnedDrafts
+from engine.learning import Learner
 from engine.models import ResolvedPair, resolve_pair
 from engine.models.checkpoint import weight_files
 from engine.models.paths import cache_folder
@@ -61,8 +63,32 @@ def load(
     target = load_target(resolved.target, dtype, options.kv_bits)
     report("Loading the tokenizer", 0.6)
     tokenizer = read_tokenizer(resolved.target)
+    return _assemble(_Parts(resolved, target, tokenizer, dtype, options), report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What stays in memory when the draft is exchanged; ``pair`` is the pair with its own draft."""
+
+    pair: ResolvedPair
+    target: Target
+    tokenizer: Any
+    dtype: mx.Dtype | None
+    options: LoadOptions
+
+    def draft(self, folder: Path) -> DFlashDrafter:
+        """The draft in ``folder``. Raises ``ModelError``."""
+        model = load_draft(folder, self.target.shape, self.dtype, self.options.draft_bits)
+        return DFlashDrafter(model, self.target, folder.name, self.pair.block_length or model.convention.block_length)
+
+
+def _assemble(parts: _Parts, report: _Reporter) -> Engine:
+    """The engine around a loaded target, with the draft learned from the user's chats where that is wanted and there is one."""
+    resolved, target, tokenizer, options = parts.pair, parts.target, parts.tokenizer, parts.options
     drafters: dict[Mode, Drafter] = {}
+    learned = None
     reason = target.capabilities.reason
+    notices = _notices(resolved.target, tokenizer)
     if target.capabilities.rollback:
         drafters["lookup"] = LookupDrafter()
     if resolved.draft is None:
@@ -71,9 +97,18 @@ def load(
         reason = reason or "this model has no draft"
     elif target.capabilities.taps and target.capabilities.rollback:
         report("Loading the draft", 0.8)
-        draft = load_draft(resolved.draft, target.shape, dtype, options.draft_bits)
-        block = resolved.block_length or draft.convention.block_length
-        drafters["dflash"] = DFlashDrafter(draft, target, resolved.draft.name, block)
+        drafts = LearnedDrafts(resolved)
+        folder, learned = (drafts.draft(), drafts.read()) if options.learned else (None, None)
+        own = resolved.draft
+        chosen = folder or own
+        try:
+            drafters["dflash"] = parts.draft(chosen)
+            resolved = replace(resolved, draft=chosen)
+        except ModelError as error:
+            if folder is None:
+                raise
+            drafters["dflash"], learned = parts.draft(own), None
+            notices += (f"The draft learned from your chats cannot be used, so the pair's own is ({error})",)
     controllers: dict[Mode, Controller] = {}
     exactness = None
     if drafters:
@@ -88,20 +123,27 @@ def load(
         exactness = Exactness(target, widest, cache_folder() / "costs", cost_identity(resolved, widest, options))
     report("Measuring this machine", 0.95)
     chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
-    exact_widths, notices = exactness.widths if exactness else (), _notices(resolved.target, tokenizer)
-    info = dataclasses.replace(_info(resolved, target, drafters, reason, options), exact_widths=exact_widths, notices=notices)
-    prefix = _prefix_cache(resolved, target, drafters.get("dflash"), chunk, dtype, options, report)
+    info = replace(
+        _info(resolved, target, drafters, reason, options),
+        exact_widths=exactness.widths if exactness else (),
+        notices=notices,
+        learned=learned,
+    )
+    prefix = _prefix_cache(resolved, target, drafters.get("dflash"), chunk, parts.dtype, options, report)
+    stop_ids = stop_token_ids(resolved.target, tokenizer)
     report("Ready", 1.0)
     return Engine(
         target=target,
         tokenizer=tokenizer,
         drafters=drafters,
-        stop_ids=stop_token_ids(resolved.target, tokenizer),
+        stop_ids=stop_ids,
         info=info,
         controllers=controllers,
         chunk=chunk,
         exactness=exactness,
         prefix=prefix,
+        learner=Learner(parts.pair, resolved.draft if "dflash" in drafters else None, target, tokenizer, stop_ids),
+        reassemble=lambda: _assemble(replace(parts, options=replace(options, learned=True)), _Reporter(None, None)),
     )
 
 
@@ -150,9 +192,7 @@ def _notices(folder: Path, tokenizer: Any) -> tuple[str, ...]:
     return (f"{bare}: its tokenizer_config.json is missing, download the model again.",)
 
 
-def _info(
-    resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], reason: str | None, options: LoadOptions
-) -> PairInfo:
+def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], reason: str | None, options: LoadOptions) -> PairInfo:
     draft = drafters.get("dflash")
     models = [target.model] + ([draft.model] if isinstance(draft, DFlashDrafter) else [])
     weights = [array for model in models for _, array in tree_flatten(model.parameters())]

@@ -12,6 +12,7 @@ BITS = (4, 8)
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """``kv_bits`` 4 or 8 keeps the target's keys and values quantised, ``draft_bits`` the draft's weights; None leaves them.
+    ``learned`` takes the draft learned from the user's chats where there is one in use.
     ``prefix_ram_bytes`` and ``prefix_disk_bytes`` bound the prefix cache; 0 turns a tier off, None leaves it to the machine.
 
     Raises ``RequestError`` for other values. A family that cannot honour one is refused by ``load`` with a ``ModelError``.
@@ -21,6 +22,7 @@ class LoadOptions:
     draft_bits: int | None = None
     prefix_ram_bytes: int | None = None
     prefix_disk_bytes: int | None = None
+    learned: bool = False
 
     def __post_init__(self) -> None:
         for name, bits in (("kv_bits", self.kv_bits), ("draft_bits", self.draft_bits)):

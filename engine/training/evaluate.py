@@ -3,7 +3,7 @@ draft proposes at every place of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 import numpy as np
@@ -17,20 +17,29 @@ TOKENS = 200  # of each answer: where users are
 ANCHORS = 32  # places looked at in one pass
 
 
-def replayed_tau(drafter: DFlashDrafter, teacher: Teacher, texts: Sequence[Text], block_length: int) -> float:
-    """Mean tokens per cycle over the answers of ``texts`` at blocks of ``block_length`` slots, the anchor among them."""
-    taus = [_replay(drafter, teacher, text, block_length) for text in texts if text.answer_tokens > 1]
+def replayed_tau(
+    drafter: DFlashDrafter,
+    teacher: Teacher,
+    texts: Sequence[Text],
+    block_length: int,
+    check: Callable[[], None] = lambda: None,
+) -> float:
+    """Mean tokens per cycle over the answers of ``texts`` at blocks of ``block_length`` slots, the anchor among them. ``check``
+    is called between passes and may raise."""
+    taus = [_replay(drafter, teacher, text, block_length, check) for text in texts if text.answer_tokens > 1]
     return float(np.mean(taus)) if taus else 1.0
 
 
-def _replay(drafter: DFlashDrafter, teacher: Teacher, text: Text, block_length: int) -> float:
+def _replay(drafter: DFlashDrafter, teacher: Teacher, text: Text, block_length: int, check: Callable[[], None]) -> float:
     ids, answer = np.asarray(text.ids, dtype=np.int32)[None], np.asarray(text.answer)[None]
     start = int(np.flatnonzero(answer[0])[0])
     end = min(start + TOKENS, start + int(np.argmin(np.append(answer[0, start:], False))))
     places = np.arange(start, end - 1)
     features = drafter.model.features(teacher.run(mx.array(ids))[0])
     accepted: list[int] = []
+    mx.eval(features)
     for first in range(0, len(places), ANCHORS):
+        check()
         anchors = places[None, first : first + ANCHORS]
         accepted += _accepted(drafter, features, ids, answer, anchors, block_length)
     return walk(accepted)

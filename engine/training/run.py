@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -15,7 +15,7 @@ import numpy as np
 
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
-from engine.errors import RequestError, SlipstreamError
+from engine.errors import Cancelled, RequestError, SlipstreamError
 from engine.loading import CPU_CACHE_BYTES, read_tokenizer
 from engine.request import Message
 from engine.targets.attention import AttentionTarget
@@ -89,7 +89,11 @@ class Workshop:
 
 
 class TrainingRun:
-    """``events`` does the work. ``first`` is a draft to continue from; otherwise ``plan`` says what to begin."""
+    """``events`` does the work. ``first`` is a draft to continue from; otherwise ``plan`` says what to begin.
+
+    ``cancel`` ends it after the step in progress and judges what was reached; with ``pausing`` it ends it between two passes of a
+    step, the state of the last whole step is kept and nothing is judged: somebody waits.
+    """
 
     def __init__(
         self,
@@ -101,10 +105,11 @@ class TrainingRun:
         first: Path | None = None,
         mask: int | None = None,
         cancel: threading.Event | None = None,
+        pausing: bool = False,
     ):
         self._workshop, self._output, self._settings = workshop, output, settings
         self._source, self._plan, self._first, self._mask = source, plan or DraftPlan(), first, mask
-        self._cancel = cancel or threading.Event()
+        self._cancel, self._pausing = cancel or threading.Event(), pausing
         if not source.chats and source.invented < 1:
             raise RequestError("There is nothing to learn from: give --data FILE.jsonl or --self-play N.")
         self._dtype = mx.float32 if mx.default_device() == mx.cpu else mx.bfloat16
@@ -133,16 +138,25 @@ class TrainingRun:
             self._saved.save_texts(corpus)
         drafter = self._drafter(corpus)
         teacher = Teacher(self._workshop.target, drafter.taps)
-        trainer = Trainer(drafter, teacher, corpus, self._settings, self._dtype)
+        trainer = Trainer(drafter, teacher, corpus, self._settings, self._dtype, self._check)
         reached, saved = Reached(), self._saved.load()
         if saved is not None:
             arrays, reached = saved
             trainer.restore(arrays, reached.step)
-        judge = _Judge(drafter, teacher, corpus, min(JUDGED_BLOCK, drafter.block_length))
+        judge = _Judge(drafter, teacher, corpus, min(JUDGED_BLOCK, drafter.block_length), self._check)
         if saved is None:
             reached.before = judge.tau(trainer) if self._first else 1.0
             reached.best = reached.before if self._first else 0.0  # of a new draft the first one judged is kept
-        yield from self._train(trainer, judge, reached)
+        try:
+            yield from self._train(trainer, judge, reached)
+        except Cancelled:
+            self._saved.save(trainer.state(), reached)
+            raise
+
+    def _check(self) -> None:
+        """Called between passes. Raises ``Cancelled`` where a pause is asked for."""
+        if self._pausing and self._cancel.is_set():
+            raise Cancelled("Training was paused: it goes on from its last whole step.")
 
     def _write_texts(self) -> Generator[DataProgress, None, Corpus]:
         shop, settings = self._workshop, self._settings
@@ -187,6 +201,7 @@ class TrainingRun:
         pace = _Pace(settings.seconds)
         reason: Literal["done", "cancelled", "diverged"] = "done"
         while reached.steps is None or trainer.step < reached.steps:
+            self._check()
             if self._cancel.is_set():
                 reason = "cancelled"
                 break
@@ -230,10 +245,11 @@ class _Judge:
     teacher: Teacher
     corpus: Corpus
     block_length: int
+    check: Callable[[], None]
 
     def tau(self, trainer: Trainer) -> float:
         trainer.load_average()
-        return replayed_tau(self.drafter, self.teacher, self.corpus.held_out, self.block_length)
+        return replayed_tau(self.drafter, self.teacher, self.corpus.held_out, self.block_length, self.check)
 
 
 class _Pace:

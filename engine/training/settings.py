@@ -10,6 +10,7 @@ from engine.errors import RequestError
 
 Loss = Literal["dpace", "decay"]
 Optimizer = Literal["muon", "adamw"]
+MARGIN = 0.02  # of the tokens per cycle: less may be chance, on the few chats that are held out
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +122,11 @@ class TrainingFinished:
     elapsed_s: float
     peak_bytes: int
     reason: Literal["done", "cancelled", "diverged"]
+
+    @property
+    def better(self) -> bool:
+        """Whether the exported draft is worth taking in place of the one that the run began from."""
+        return self.best > self.before * (1 + MARGIN)
 
 
 TrainingEvent = DataProgress | TrainingStep | Evaluated | TrainingFinished

@@ -5,7 +5,7 @@ N texts of S tokens, A blocks of B slots, H hidden size, n taps, K head rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 import numpy as np
@@ -38,10 +38,10 @@ class Teacher:
 
 class TapStore:
     """What the teacher says about the texts of a corpus [N, S], kept between steps where all of it fits into ``budget_bytes``:
-    a text met again then costs no pass of the target."""
+    a text met again then costs no pass of the target. ``check`` is called after each pass."""
 
-    def __init__(self, teacher: Teacher, ids: np.ndarray, budget_bytes: int):
-        self._teacher, self._ids, self._budget = teacher, ids, budget_bytes
+    def __init__(self, teacher: Teacher, ids: np.ndarray, budget_bytes: int, check: Callable[[], None] = lambda: None):
+        self._teacher, self._ids, self._budget, self._check = teacher, ids, budget_bytes, check
         self._kept: dict[int, tuple[mx.array, mx.array]] = {}
         self._keep: bool | None = None  # not known before the first text's size is
 
@@ -56,5 +56,6 @@ class TapStore:
             taps, stream = self._teacher.run(mx.array(self._ids[number : number + 1]))
             self._kept[number] = (taps[0], stream[0])
             mx.eval(self._kept[number])
+            self._check()
         found = [self._kept[number] for number in numbers]
         return mx.stack([taps[:width] for taps, _ in found]), mx.stack([stream[:width] for _, stream in found])

@@ -4,6 +4,7 @@ that is taken up again goes on exactly as it would have."""
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -36,13 +37,22 @@ class StepResult:
 
 
 class Trainer:
-    """Holds fp32 masters, their running average and the optimiser; passes run in ``dtype``."""
+    """Holds fp32 masters, their running average and the optimiser; passes run in ``dtype``. ``check`` is called between passes:
+    where it raises, the step is as if it had never begun."""
 
-    def __init__(self, drafter: DFlashDrafter, teacher: Teacher, corpus: Corpus, settings: TrainingSettings, dtype: mx.Dtype):
+    def __init__(
+        self,
+        drafter: DFlashDrafter,
+        teacher: Teacher,
+        corpus: Corpus,
+        settings: TrainingSettings,
+        dtype: mx.Dtype,
+        check: Callable[[], None] = lambda: None,
+    ):
         self._drafter, self._teacher, self._corpus, self._settings, self._dtype = drafter, teacher, corpus, settings, dtype
         self.masters = {name: value.astype(mx.float32) for name, value in trainable(drafter.model).items()}
         self.average = dict(self.masters)
-        self._taps = TapStore(teacher, corpus.ids, settings.tap_bytes)
+        self._taps, self._check = TapStore(teacher, corpus.ids, settings.tap_bytes, check), check
         self.step = 0
         self._optimizer = make_optimizer(settings)
         self._optimizer.init(_tree(self.masters))
@@ -55,6 +65,7 @@ class Trainer:
         taps, stream = self._taps.get(numbers, width)
         teacher = self._teacher.probabilities(stream, blocks.said_at, self._drafter) if self._settings.distil else None
         mx.eval(taps, *([] if teacher is None else [teacher]))
+        self._check()
         parameters = {name: value.astype(self._dtype) for name, value in self.masters.items()}
         (loss, tau), gradients = mx.value_and_grad(self._loss)(parameters, blocks, taps.astype(self._dtype), teacher)
         gradients = tree_map(lambda gradient: gradient.astype(mx.float32), gradients)

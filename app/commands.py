@@ -27,6 +27,10 @@ class Situation:
     has_answer: bool = False
     comparing: bool = False
     has_comparison: bool = False
+    has_draft: bool = False
+    learning: bool = False
+    learned: bool = False
+    learned_in_use: bool = False
 
     @property
     def idle(self) -> bool:
@@ -55,6 +59,9 @@ class Actions(Protocol):
     def focus_models(self) -> None: ...
     def choose_model_folder(self) -> None: ...
     def reload_model(self) -> None: ...
+    def learn_now(self) -> None: ...
+    def use_draft(self, learned: bool) -> None: ...
+    def forget_learned(self) -> None: ...
     def toggle_sidebar(self) -> None: ...
     def change_text_size(self, step: int) -> None: ...
     def show_reason(self) -> None: ...
@@ -147,6 +154,29 @@ COMMANDS: tuple[Command, ...] = (
     Command("choose_model", "Model", "Choose Model", lambda a: a.focus_models(), "Ctrl+L"),
     Command("model_folder", "Model", "Open Model Folder …", lambda a: a.choose_model_folder(), "Ctrl+O"),
     Command("reload_model", "Model", "Load Again", lambda a: a.reload_model(), "", lambda s: s.state not in BUSY),
+    Command(
+        "learn_now",
+        "Model",
+        "Learn From My Chats Now",
+        lambda a: a.learn_now(),
+        enabled=lambda s: s.idle and s.has_draft and not s.learning,
+        separated=True,
+    ),
+    Command(
+        "use_original",
+        "Model",
+        "Use the Original Draft",
+        lambda a: a.use_draft(False),
+        enabled=lambda s: s.idle and s.learned_in_use,
+    ),
+    Command(
+        "use_learned",
+        "Model",
+        "Use the Learned Draft",
+        lambda a: a.use_draft(True),
+        enabled=lambda s: s.idle and s.learned and not s.learned_in_use,
+    ),
+    Command("forget_learned", "Model", "Forget What Was Learned …", lambda a: a.forget_learned()),
     Command("next_chat", "Window", "Next Chat", lambda a: a.step_chat(1), "Ctrl+Alt+Down"),
     Command("previous_chat", "Window", "Previous Chat", lambda a: a.step_chat(-1), "Ctrl+Alt+Up"),
     Command("minimise", "Window", "Minimise", lambda a: a.minimise(), "Ctrl+M", separated=True),

@@ -29,6 +29,7 @@ from app.worker import Loader, load_engine
 from engine import __version__
 
 QUIT_LIMIT_S = 5.0
+USES = frozenset({QEvent.Type.KeyPress, QEvent.Type.MouseButtonPress, QEvent.Type.Wheel})  # somebody is at the window
 log = logging.getLogger(__name__)
 
 
@@ -113,6 +114,8 @@ class Program(QObject):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The Dock's click brings a closed window back, its Quit goes the same way as ours; links and files are opened."""
+        if event.type() in USES:
+            self.services.learning.touch()
         if watched is self._application:
             if event.type() == QEvent.Type.ApplicationActivate and mac.IS_MAC and not self.window.isVisible():
                 self.window.raise_window()

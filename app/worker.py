@@ -14,13 +14,13 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 import engine
 from app import launch
-from engine import Event, GenerationRequest, LoadProgress, Message, PairInfo, SlipstreamError
+from engine import Event, GenerationRequest, LoadProgress, Message, PairInfo, SlipstreamError, TrainingEvent, TrainingFinished
 
 
 class EngineLike(Protocol):
@@ -35,18 +35,23 @@ class EngineLike(Protocol):
 
     def settle(self) -> bool: ...
 
+    def learn(self, chats: Sequence[Sequence[Message]], cancel: threading.Event) -> Iterator[TrainingEvent]: ...
+
+    def use_learned(self, on: bool) -> EngineLike: ...
+
     def close(self) -> None: ...
 
 
 log = logging.getLogger(__name__)
 
+DraftChoice = Literal["learned", "original", "forget", "forget run"]
 Loader = Callable[[str, Callable[[LoadProgress], None], threading.Event], EngineLike]
 
 
 def load_engine(pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
     """The loader the app uses."""
     launch.prepare()  # here and not at the start of the program, which would wait for the import
-    return engine.load(pair, progress, cancel)
+    return engine.load(pair, progress, cancel, engine.LoadOptions(learned=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class Failure:
     is_overflow: bool = False
 
 
-Payload = Event | LoadProgress | Loaded | Counted | Failure | Ended
+Payload = Event | TrainingEvent | LoadProgress | Loaded | Counted | Failure | Ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +165,33 @@ class EngineWorker(QObject):
         """Posts how many tokens ``messages`` take."""
         self._run(job_id, cancel, lambda: self.mailbox.post(job_id, Counted(self._require().count_tokens(messages))))
 
+    @Slot(int, object, object)
+    def learn(self, job_id: int, chats: Sequence[Sequence[Message]], cancel: threading.Event) -> None:
+        """Posts what training on ``chats`` reports, and takes a better draft into use: ``Loaded`` then says so."""
+
+        def work() -> None:
+            for event in self._require().learn(chats, cancel):
+                self.mailbox.post(job_id, event)
+                if isinstance(event, TrainingFinished) and event.reason != "cancelled" and event.better:
+                    self._use_learned(job_id, True)
+
+        self._run(job_id, cancel, work)
+
+    @Slot(int, str, object)
+    def choose_draft(self, job_id: int, choice: DraftChoice, cancel: threading.Event) -> None:
+        """Takes another draft into use, or deletes what was learned or is being learned; posts ``Loaded`` where it changed."""
+
+        def work() -> None:
+            if choice == "forget run":
+                engine.forget_runs()
+                return
+            if choice == "forget":
+                engine.forget_learned()
+            if self._engine is not None:
+                self._use_learned(job_id, choice == "learned")
+
+        self._run(job_id, cancel, work)
+
     @Slot()
     def _settle(self) -> None:
         """Prepares for the chat's next turn while nothing is asked for. One piece at a time: a job that comes waits for one."""
@@ -183,6 +215,10 @@ class EngineWorker(QObject):
         if self._engine is None:
             raise engine.ModelError("No model is loaded: choose one in the model menu.")
         return self._engine
+
+    def _use_learned(self, job_id: int, on: bool) -> None:
+        self._engine = self._require().use_learned(on)
+        self.mailbox.post(job_id, Loaded(self._engine.info))
 
     def _let_go(self) -> None:
         loaded, self._engine = self._engine, None

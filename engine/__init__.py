@@ -37,6 +37,8 @@ from engine.events import (
 )
 from engine.info import Learned, PairInfo
 from engine.kernels.blas import use_fast_blas
+from engine.learned import forget_all as forget_learned
+from engine.learned import forget_runs
 from engine.options import LoadOptions
 from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.training.settings import DataProgress, Evaluated, TrainingEvent, TrainingFinished, TrainingSettings, TrainingStep
@@ -89,6 +91,8 @@ __all__ = [
     "Trimmed",
     "Verdict",
     "compare_tokens",
+    "forget_learned",
+    "forget_runs",
     "identity_reason",
     "load",
 ]

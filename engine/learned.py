@@ -29,6 +29,12 @@ def forget_all() -> None:
     _delete(learned_folder())
 
 
+def forget_runs() -> None:
+    """Deletes the unfinished runs of every pair with their texts; drafts stay. Raises ``SlipstreamError``."""
+    for folder in learned_folder().glob(f"*/{RUN}*"):
+        _delete(folder)
+
+
 class LearnedDrafts:
     """What was learned for ``pair``, which is given with its own draft. The file learned.json names the draft that counts.
 

@@ -12,12 +12,14 @@ from typing import Any
 
 import mlx.core as mx
 
+from engine.drafters.dflash.convention import DraftConvention
 from engine.errors import RequestError
 from engine.learned import LearnedDrafts
 from engine.models.entries import ResolvedPair
 from engine.request import Message
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import Target
+from engine.training.export import why_not_exportable
 from engine.training.settings import TrainingEvent, TrainingFinished, TrainingSettings
 
 # Small steps, so that a prompt never waits long, and few evaluations: the best of many would be chosen by chance.
@@ -51,6 +53,9 @@ class Learner:
             raise RequestError("This model has no draft to go on from: choose a pair with a draft.")
         if not isinstance(self.target, AttentionTarget):
             raise RequestError(f"Drafts of {self.target.family} models cannot be trained here: choose another pair.")
+        reason = why_not_exportable(DraftConvention.read(self.draft))
+        if reason is not None:
+            raise RequestError(f"This pair's draft {reason}, and such drafts cannot learn here: choose another pair.")
         settings, drafts = settings or BACKGROUND, self.drafts
         output = drafts.run_folder(_identity(chats, self.draft, settings))
         shop = Workshop(self.target, self.tokenizer, self.stop_ids, self.pair.target)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine import (
     Cancelled,
@@ -15,6 +15,7 @@ from engine import (
     Fallback,
     Finished,
     GenerationRequest,
+    Learned,
     LoadProgress,
     Message,
     Mode,
@@ -24,6 +25,9 @@ from engine import (
     Started,
     Statistics,
     TextDelta,
+    TrainingEvent,
+    TrainingFinished,
+    TrainingStep,
 )
 
 ANSWER = "A rainbow forms when sunlight enters a drop of water. The drop bends the light and splits it into colours. "
@@ -54,6 +58,10 @@ class Script:
     settle_steps: int = 0
     settle_error: Exception | None = None
     cached_tokens: int = 0
+    learning_steps: int = 3
+    learning_step_s: float = 0.0
+    learning_figures: tuple[float, float] = (3.0, 3.3)
+    learning_error: Exception | None = None
 
 
 _VOCABULARY: dict[str, int] = {}  # one id per piece, shared by all modes, so that differing texts differ in their ids
@@ -77,6 +85,8 @@ class ScriptedEngine:
         self.script, self.closed, self._thread = script, False, threading.get_ident()
         self.requests: list[GenerationRequest] = []
         self.settled = 0
+        self.learned_from: list[tuple[Sequence[Message], ...]] = []
+        self.steps_done: dict[tuple[Sequence[Message], ...], int] = {}
         draft = "scripted draft" if script.has_draft else None
         self.info = PairInfo(
             pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
@@ -97,6 +107,29 @@ class ScriptedEngine:
         if self.script.settle_error is not None:
             raise self.script.settle_error
         return self.settled < self.script.settle_steps
+
+    def learn(self, chats: Sequence[Sequence[Message]], cancel: threading.Event) -> Iterator[TrainingEvent]:
+        """``script.learning_steps`` steps, going on where an earlier call with the same chats was cancelled."""
+        assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
+        self.learned_from.append(tuple(chats))
+        if self.script.learning_error is not None:
+            raise self.script.learning_error
+        steps = self.script.learning_steps
+        for step in range(self.steps_done.get(tuple(chats), 0) + 1, steps + 1):
+            if cancel.wait(self.script.learning_step_s):
+                raise Cancelled("paused")
+            self.steps_done[tuple(chats)] = step
+            yield TrainingStep(step, steps, 1.0, 2.0, 100.0, 1.0, 1.0)
+        before, best = self.script.learning_figures
+        yield TrainingFinished(steps, steps, before, best, 1.0, 1, "done")
+
+    def use_learned(self, on: bool) -> ScriptedEngine:
+        assert threading.get_ident() == self._thread
+        changed = ScriptedEngine(self.script, self.info.id)
+        changed.requests, changed.learned_from, changed.steps_done = self.requests, self.learned_from, self.steps_done
+        changed.info = replace(self.info, learned=Learned(*self.script.learning_figures, on))
+        self.close()
+        return changed
 
     def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]:
         assert threading.get_ident() == self._thread, "MLX streams belong to their thread"

@@ -124,7 +124,7 @@ class Conversation(QObject):
 
     def answer(self, mode: ChatMode) -> bool:
         """Answers the chat's last user message (once more, if it has an answer already)."""
-        asked = _up_to_last_question(self.messages)
+        asked = up_to_last_question(self.messages)
         if not asked or self.chat is None:
             return False
         try:
@@ -234,7 +234,7 @@ class Conversation(QObject):
         self.save_partial()
 
 
-def _up_to_last_question(messages: list[ChatMessage]) -> list[ChatMessage]:
+def up_to_last_question(messages: list[ChatMessage]) -> list[ChatMessage]:
     """The turns to answer: up to the last user message, with only the newest of several answers to one question."""
     last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
     turns: list[ChatMessage] = []

@@ -10,8 +10,8 @@ from enum import Enum
 
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 
-from app.worker import Counted, Delivery, Ended, EngineWorker, Failure, Loaded, Loader, Payload, load_engine
-from engine import Event, Finished, GenerationRequest, LoadProgress, Message, PairInfo, PrefillProgress
+from app.worker import Counted, Delivery, DraftChoice, Ended, EngineWorker, Failure, Loaded, Loader, Payload, load_engine
+from engine import Event, Finished, GenerationRequest, LoadProgress, Message, PairInfo, PrefillProgress, TrainingEvent
 
 DRAIN_MS = 33
 STOP_PATIENCE_MS = 5_000
@@ -54,7 +54,8 @@ class EngineClient(QObject):
 
     Signals: ``state_changed(EngineState)``; ``loading(LoadProgress)``; ``loaded(PairInfo)``;
     ``requested(GenerationRequest)``; ``events(id, list[Timed])``, at most one batch every 33 ms;
-    ``ended(id, Failure | None)`` once per request; ``load_failed(Failure)``; ``counted(tokens)``.
+    ``ended(id, Failure | None)`` once per request; ``load_failed(Failure)``; ``counted(tokens)``;
+    ``learning(TrainingEvent)``; ``learning_ended(Failure | None)`` once per run or pause; ``draft_changed(PairInfo)``.
     """
 
     state_changed = Signal(EngineState)
@@ -65,10 +66,15 @@ class EngineClient(QObject):
     events = Signal(int, list)
     ended = Signal(int, object)
     counted = Signal(int)
+    learning = Signal(object)
+    learning_ended = Signal(object)
+    draft_changed = Signal(object)
 
     _load = Signal(int, str, object)
     _generate = Signal(int, object, object)
     _count = Signal(int, object, object)
+    _learn = Signal(int, object, object)
+    _choose = Signal(int, str, object)
     _finish = Signal()
 
     def __init__(self, loader: Loader = load_engine, parent: QObject | None = None):
@@ -80,12 +86,14 @@ class EngineClient(QObject):
         self._job: _Job | None = None
         self._count_job: _Job | None = None
         self._to_count: tuple[Message, ...] | None = None
+        self._asides: dict[int, _Job] = {}  # what nobody waits for: learning, and choosing a draft
         self._thread = QThread(self)
         self._thread.setObjectName("engine")
         self._worker = EngineWorker(loader)
         self._worker.moveToThread(self._thread)
         for signal, slot in ((self._load, self._worker.load), (self._generate, self._worker.generate),
-                             (self._count, self._worker.count), (self._finish, self._worker.finish)):  # fmt: skip
+                             (self._count, self._worker.count), (self._learn, self._worker.learn),
+                             (self._choose, self._worker.choose_draft), (self._finish, self._worker.finish)):  # fmt: skip
             signal.connect(slot, Qt.ConnectionType.QueuedConnection)
         self._worker.woke.connect(self._on_woke, Qt.ConnectionType.QueuedConnection)
         self._timer = QTimer(self, interval=DRAIN_MS)
@@ -99,6 +107,9 @@ class EngineClient(QObject):
     def load(self, pair: str) -> None:
         """Loads ``pair``; whatever runs now is cancelled and its late results are dropped."""
         self._supersede()
+        self.pause_learning()
+        self._drain()  # a draft that was taken until now belongs to the old pair
+        self._asides.clear()
         self.pair, self.info = pair, None
         self._job = self._new_job("load")
         self._set_state(EngineState.LOADING)
@@ -107,6 +118,7 @@ class EngineClient(QObject):
     def generate(self, request: GenerationRequest) -> int:
         """Starts an answer and returns its id. A request that still runs is cancelled and superseded."""
         self._supersede()
+        self.pause_learning()
         self._job = self._new_job("generate")
         self.requested.emit(request)
         self._set_state(EngineState.PREFILL)
@@ -115,8 +127,36 @@ class EngineClient(QObject):
 
     def count(self, messages: Sequence[Message]) -> None:
         """Counts the tokens of ``messages`` when the worker is next free; only the latest call is answered."""
+        self.pause_learning()  # somebody is writing
         self._to_count = tuple(messages)
         self._send_count()
+
+    def learn(self, chats: Sequence[Sequence[Message]]) -> bool:
+        """Trains the draft on ``chats`` until it is done or anything else is asked for. False: the engine is not free for it."""
+        if self.state is not EngineState.READY or self._asides:
+            return False
+        job = self._new_job("learn")
+        self._asides[job.id] = job
+        self._learn.emit(job.id, tuple(chats), job.cancel)
+        return True
+
+    def pause_learning(self) -> None:
+        """Ends the learning in progress between two passes; it goes on when ``learn`` is called with the same chats."""
+        for job in self._asides.values():
+            if job.kind == "learn":
+                job.cancel.set()
+
+    def choose_draft(self, choice: DraftChoice) -> None:
+        """Takes the learned or the original draft into use, or deletes what was learned, as soon as the worker is free."""
+        self.pause_learning()
+        job = self._new_job("choose")
+        self._asides[job.id] = job
+        self._choose.emit(job.id, choice, job.cancel)
+
+    @property
+    def is_learning(self) -> bool:
+        """Whether a run is in progress and was not asked to pause."""
+        return any(job.kind == "learn" and not job.cancel.is_set() for job in self._asides.values())
 
     def stop(self) -> None:
         """Stops the load or answer in progress; partial text is kept. Works while the worker is inside a slot."""
@@ -129,6 +169,7 @@ class EngineClient(QObject):
     def shutdown(self, limit_s: float) -> bool:
         """Cancels, closes the engine on its thread, waits up to ``limit_s`` seconds. False: the thread still runs."""
         self._supersede()
+        self.pause_learning()
         self._timer.stop()
         self._to_count = None
         if self._count_job is not None:
@@ -159,6 +200,8 @@ class EngineClient(QObject):
                 self._handle(self._job, delivery, batch)
             elif self._count_job is not None and delivery.job_id == self._count_job.id:
                 self._handle_count(delivery.payload)
+            elif delivery.job_id in self._asides:
+                self._handle_aside(self._asides[delivery.job_id], delivery.payload)
         self._flush(batch)
 
     def _handle(self, job: _Job, delivery: Delivery, batch: list[Timed]) -> None:
@@ -172,7 +215,7 @@ class EngineClient(QObject):
         elif isinstance(payload, Ended):
             self._flush(batch)
             self._on_ended(job)
-        elif not isinstance(payload, Counted):
+        elif not isinstance(payload, Counted | TrainingEvent):
             batch.append(Timed(payload, delivery.at))
             if self.state is EngineState.PREFILL and not isinstance(payload, PrefillProgress | Finished):
                 self._set_state(EngineState.DECODING)
@@ -215,6 +258,20 @@ class EngineClient(QObject):
         elif isinstance(payload, Ended):
             self._count_job = None
             self._send_count()
+
+    def _handle_aside(self, job: _Job, payload: Payload) -> None:
+        if isinstance(payload, Loaded):
+            self.info = payload.info
+            self.draft_changed.emit(payload.info)
+        elif isinstance(payload, Failure):
+            job.failure = payload
+            log.warning("%s failed: %s\n%s", job.kind, payload.message, payload.details)
+        elif isinstance(payload, Ended):
+            del self._asides[job.id]
+            if job.kind == "learn" or job.failure is not None:
+                self.learning_ended.emit(job.failure)
+        elif isinstance(payload, TrainingEvent):
+            self.learning.emit(payload)
 
     def _on_patience_over(self) -> None:
         if self._job is not None:

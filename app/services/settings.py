@@ -34,6 +34,7 @@ class Settings:
     text_size: int = 100
     pair: str = "starter"
     check_updates: bool = False
+    learn_from_chats: bool = False
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -44,6 +45,7 @@ class Settings:
             text_size=min(TEXT_SIZES, key=lambda size: abs(size - int(self.text_size))),
             pair=str(self.pair) or "starter",
             check_updates=self.check_updates is True,  # nothing but a clear yes is one
+            learn_from_chats=self.learn_from_chats is True,
         )
 
 

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject
 
 from app.services.conversation import Conversation
 from app.services.engine_client import EngineClient
+from app.services.learning import Learning
 from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
 from app.services.updates import Updates
@@ -34,6 +35,8 @@ class Services(QObject):
         self.client = EngineClient(loader, self)
         self.meter = MeterFeed(self.client, self)
         self.conversation = Conversation(self.store, self.client, self.settings, self)
+        self.learning = Learning(self.store, self.client, self.settings, self)
+        self.conversation.chats_changed.connect(self.learning.chats_changed)
         self.updates = Updates(self.store, self.settings, self)
         self._closed = False
 
@@ -43,6 +46,7 @@ class Services(QObject):
             return True
         self._closed = True
         self.updates.stop()
+        self.learning.stop()
         self.conversation.stop()
         stopped = self.client.shutdown(limit_s)
         try:

@@ -87,6 +87,13 @@ class ChatStore:
             rows = self._db.execute(f"SELECT {_MESSAGE} FROM messages WHERE chat_id = ? ORDER BY id", (chat_id,))
             return [_message(row) for row in rows]
 
+    def asked_since(self, message_id: int) -> list[tuple[int, int]]:
+        """(chat id, id of its newest user message) of every chat with a user message newer than ``message_id``, newest first."""
+        query = """SELECT chat_id, max(id) FROM messages WHERE id > ? AND role = 'user' AND trim(content) != ''
+            GROUP BY chat_id ORDER BY max(id) DESC"""
+        with in_words(self._path):
+            return self._db.execute(query, (message_id,)).fetchall()
+
     def add_message(
         self, chat_id: int, role: Role, content: str, state: State, statistics: Mapping[str, Any] | None = None
     ) -> ChatMessage:

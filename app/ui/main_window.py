@@ -29,6 +29,7 @@ from app.ui.compare_view import CompareView
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
 from app.ui.labels import ElidedLabel
+from app.ui.learning_notice import LearningNotice
 from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.sidebar import Sidebar
@@ -60,6 +61,7 @@ class MainWindow(QMainWindow):
         self._build()
         self._connect()
         self.updates = UpdateNotice(self, services.updates)
+        self.learning = LearningNotice(self, services.learning)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)
         self.fill_models()
@@ -276,7 +278,7 @@ class MainWindow(QMainWindow):
 
     def situation(self) -> Situation:
         """What the commands' enabled state depends on."""
-        talk = self.services.conversation
+        talk, learning, info = self.services.conversation, self.services.learning, self.services.client.info
         return Situation(
             state=self.services.client.state,
             has_text=bool(self.composer.text()),
@@ -285,6 +287,10 @@ class MainWindow(QMainWindow):
             has_answer=any(message.role == "assistant" and message.content for message in talk.messages),
             comparing=talk.comparison.running is not None,
             has_comparison=talk.comparison.comparison is not None,
+            has_draft=info is not None and info.draft_name is not None,
+            learning=learning.running,
+            learned=learning.learned,
+            learned_in_use=learning.learned_in_use,
         )
 
     def update_commands(self) -> None:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QSizePolicy, QToolButton
 
 from app.core.meter import CHOSE_PLAIN, MeterSnapshot
 from app.ui import theme
-from app.ui.labels import Figure
+from app.ui.labels import ElidedLabel, Figure
 
 MODE_WORDS = {"dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup", "auto": "Auto"}
 PHASE_WORDS = {
@@ -114,6 +114,9 @@ class MeterStrip(QWidget):
         }
         self.status = Figure("Mode and state", "Reading the prompt")
         self.status.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        self.note = ElidedLabel()
+        self.note.setAccessibleName("Learning")
+        self.note.hide()
         self.reason = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.reason.setText("Why?")
         self.reason.setAccessibleName("Why speculation is off")
@@ -125,6 +128,7 @@ class MeterStrip(QWidget):
         layout.setContentsMargins(theme.M, theme.XS, theme.M, theme.XS)
         layout.setSpacing(theme.M)
         layout.addWidget(self.ribbon, 1)
+        layout.addWidget(self.note, 2)
         for figure in self.figures.values():
             layout.addWidget(figure)
         layout.addWidget(self.status)
@@ -146,6 +150,11 @@ class MeterStrip(QWidget):
         self.reason.setVisible(snapshot.off_reason is not None)
         self.reason.setToolTip(snapshot.off_reason or "")
         self._colour()
+
+    def show_note(self, text: str) -> None:
+        """One line beside the ribbon; none where ``text`` is empty."""
+        self.note.setText(text)
+        self.note.setVisible(bool(text))
 
     def show_reason(self) -> None:
         """Says in words why nothing is proposed, or nothing drafted."""
@@ -170,6 +179,7 @@ class MeterStrip(QWidget):
         for key in ("rate", "tokens", "acceptance"):
             theme.tint(self.figures[key], colours.accent if pays else colours.quiet)
         theme.tint(self.figures["first"], colours.quiet)
+        theme.tint(self.note, colours.quiet)
         fell_back = snapshot.off_reason not in (None, CHOSE_PLAIN)
         theme.tint(self.status, colours.warning if fell_back else colours.text)
         self.reason.setIcon(theme.icon("warning", colours.warning if fell_back else colours.quiet))

@@ -219,6 +219,20 @@ class WindowActions:
             self.load_model(folder)
             self._window.fill_models()
 
+    # Learning
+
+    def learn_now(self) -> None:
+        """Learns from the chats now."""
+        self._window.learning.learn_now()
+
+    def use_draft(self, learned: bool) -> None:
+        """Takes the learned or the original draft into use."""
+        self._services.learning.use(learned)
+
+    def forget_learned(self) -> None:
+        """Asks, then deletes what was learned."""
+        self._window.learning.forget()
+
     # The window
 
     def toggle_sidebar(self) -> None:
@@ -237,7 +251,7 @@ class WindowActions:
 
     def show_settings(self) -> None:
         """Opens the settings."""
-        SettingsDialog(self._services.settings, self._window).open()
+        SettingsDialog(self._services.settings, self._services.learning, self._window).open()
 
     def show_about(self) -> None:
         """Says what this is."""

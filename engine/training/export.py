@@ -15,8 +15,8 @@ from engine.drafters.dflash.model import DFlashModel
 from engine.errors import RequestError, SlipstreamError
 
 
-def check_exportable(convention: DraftConvention) -> None:
-    """Raises ``RequestError`` for a draft whose kind this layout, or the trainer, does not know."""
+def why_not_exportable(convention: DraftConvention) -> str | None:
+    """What in a draft this layout, or the trainer, does not know, as the end of a sentence that begins with the draft."""
     reasons = {
         "is a DFlash 2 draft": convention.convolution is not None or convention.selector is not None,
         "has an embedding or a head of its own": convention.embedding_rows is not None or convention.head_rows is not None,
@@ -25,9 +25,14 @@ def check_exportable(convention: DraftConvention) -> None:
         "has windows of several sizes": len({window for window in convention.windows if window is not None}) > 1,
         "is no exact DFlash draft of z-lab's kind": convention.window_from_anchor or convention.first_slot != 1,
     }
-    for reason, applies in reasons.items():
-        if applies:
-            raise RequestError(f"The draft to continue from {reason}: begin a new one without --from.")
+    return next((reason for reason, applies in reasons.items() if applies), None)
+
+
+def check_exportable(convention: DraftConvention) -> None:
+    """Raises ``RequestError`` for a draft that cannot be continued from."""
+    reason = why_not_exportable(convention)
+    if reason is not None:
+        raise RequestError(f"The draft to continue from {reason}: begin a new one without --from.")
 
 
 def config_of(convention: DraftConvention) -> dict[str, Any]:

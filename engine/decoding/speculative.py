@@ -48,16 +48,18 @@ def decode_speculative(state: Decoding) -> Generator[Step]:
     if not tokens:
         return
     step = Step(tuple(tokens), 0, 0, logprobs=read_logprobs(state.anchor_logprobs, tokens))
+    first = True  # handed out at once: what is launched before it would count for its wait and not for decoding
     while True:
         flight, choice = None, None if run.ended else state.policy.choose(run.matched)
         timed = choice is not None and not choice.plain and run.next_cycle_is_timed()
-        if choice is not None and not timed:
+        if choice is not None and not timed and not first:
             flight = run.launch(choice)
         yield step
+        first = False
         if choice is None or state.cancel.is_set():
             return
         if flight is None:  # timed: nothing else may run beside it
-            flight = run.launch(choice, timed=True)
+            flight = run.launch(choice, timed=timed)
         step = (yield from run.plain_stretch(flight)) if choice.plain else run.land(flight)
 
 

@@ -21,7 +21,7 @@ from engine import DataProgress, Message, PairInfo, TrainingEvent, TrainingFinis
 TICK_MS = 5_000
 IDLE_S = 180.0
 IDLE_AFTER_ASKING_S = 5.0  # the user waits for it: a key pressed is only an interruption
-ENOUGH = 10  # chats with new questions
+ENOUGH = 20  # chats with new questions: a fifth of them is kept apart to judge by, and fewer than four would judge by chance
 MOST = 40  # chats of one run, the newest: more would take a night on a small machine
 RUN, UNTIL = "learning_run", "learned_until"
 log = logging.getLogger(__name__)

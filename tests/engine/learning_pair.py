@@ -13,10 +13,10 @@ from engine.training.settings import TrainingSettings
 
 PAIR = Path(__file__).parent / "hybrid_pair"
 QUESTIONS: list[str] = json.loads((Path(__file__).parents[2] / "packaging/hybrid_pair/heldout.json").read_text("utf-8"))
-CHATS = tuple((Message("user", question),) for question in QUESTIONS[:10])
+CHATS = tuple((Message("user", question),) for question in QUESTIONS[4:])
 SPOILED = 0.3  # of each matrix' own spread
 TEACHES = TrainingSettings(
-    steps=12, rows=2, slots=96, rate=1e-3, warm_up=2, evaluate_every=6, held_out=2, max_length=72, optimizer="adamw"
+    steps=16, rows=2, slots=96, rate=1e-3, warm_up=2, evaluate_every=8, held_out=4, max_length=72, optimizer="adamw"
 )
 
 

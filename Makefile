@@ -2,7 +2,7 @@
 # Choose another Python with `make PYTHON=python3.13 run`. Only relative paths here, so that spaces in the folder's name work.
 
 .NOTPARALLEL:
-.PHONY: run test test-all lint bundle-check clean libraries test-libraries starter
+.PHONY: run test test-all lint bundle-check bundle-index clean libraries test-libraries starter
 
 python = .venv/bin/python
 pip = $(python) -m pip --disable-pip-version-check install --quiet
@@ -30,6 +30,11 @@ lint: .venv/.dev
 	@$(python) -c "from importlinter.cli import lint_imports_command as run; run()"
 
 # Slipstream.app, as far as it can be built and checked without a Mac: downloads about 220 MB once, into build/bundle.
+# Whether macOS packages can be had at all: one small one from the lock.
+bundle-index: .venv/.created
+	@$(python) -m pip --disable-pip-version-check --quiet download --no-deps --only-binary=:all: --python-version 3.12 \
+	  --platform macosx_14_0_arm64 --dest build/bundle/probe "$$(grep -o '^pyobjc-core==[0-9.]*' packaging/bundle/constraints-macos.txt)"
+
 bundle-check: test-libraries .venv/.bundle starter
 	@PYTHONPATH=packaging:. $(python) -m bundle.check
 

@@ -128,7 +128,7 @@ class MeterStrip(QWidget):
         layout.setContentsMargins(theme.M, theme.XS, theme.M, theme.XS)
         layout.setSpacing(theme.M)
         layout.addWidget(self.ribbon, 1)
-        layout.addWidget(self.note, 2)
+        layout.addWidget(self.note, 4)
         for figure in self.figures.values():
             layout.addWidget(figure)
         layout.addWidget(self.status)

@@ -125,6 +125,8 @@ class TrainingRun:
         ``Cancelled`` before there is a draft to keep, ``SlipstreamError`` where memory or disk run out."""
         try:
             yield from self._events()
+        except OSError as error:
+            raise SlipstreamError(f"Training cannot keep its state ({error}): make room on the disk and begin again.") from error
         except RuntimeError as error:
             if "malloc" not in str(error) and "memory" not in str(error).lower():
                 raise
@@ -174,11 +176,14 @@ class TrainingRun:
         return build_corpus(texts, settings.held_out, settings.seed, held_out)
 
     def _answers(self, writer: Writer, prompts: list[list[int]]) -> Generator[DataProgress, None, list[Text]]:
-        texts = []
-        for outcome in answer_prompts(writer, prompts, self._settings.max_length):
+        known = self._saved.answers()
+        texts = [known[tuple(prompt)] for prompt in prompts if tuple(prompt) in known]
+        missing = [prompt for prompt in prompts if tuple(prompt) not in known]
+        for outcome in answer_prompts(writer, missing, self._settings.max_length):
             if isinstance(outcome, DataProgress):
                 yield outcome
             else:
+                self._saved.add_answer(outcome)
                 texts.append(outcome)
         return texts
 

@@ -56,7 +56,7 @@ class Writer:
             written: dict[int, list[int]] = {number: [] for number in index.values()}
             while responses := batches.next_generated():
                 if self._cancel.is_set():
-                    raise Cancelled("Training was cancelled while its texts were written: nothing was changed.")
+                    raise Cancelled("Training was cancelled while its texts were written: it goes on with the next ones.")
                 for response in responses:
                     number = index[response.uid]
                     written[number].append(response.token)

@@ -34,11 +34,43 @@ class Reached:
 
 
 class SavedRun:
-    """The files ``run-texts.npz`` and ``run-state.safetensors`` in the output folder."""
+    """The files ``run-texts.npz`` and ``run-state.safetensors`` in the output folder; before there are texts, the answers so far
+    in ``run-answers.jsonl``."""
 
     def __init__(self, folder: Path, identity: str):
         self._texts, self._state = folder / "run-texts.npz", folder / "run-state.safetensors"
+        self._answers = folder / "run-answers.jsonl"
         self._identity = identity
+
+    def answers(self) -> dict[tuple[int, ...], Text]:
+        """The texts written before this run was interrupted, by prompt; none of another run's."""
+        found: dict[tuple[int, ...], Text] = {}
+        try:
+            lines = self._answers.read_text(encoding="utf-8").splitlines()
+            if not lines or json.loads(lines[0]) != self._identity:
+                self._answers.unlink()
+                return {}
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            log.warning("the answers in %s cannot be read and are written again: %r", self._answers, error)
+            self._answers.unlink(missing_ok=True)
+            return {}
+        for line in lines[1:]:
+            try:
+                ids, begun, marked = json.loads(line)
+            except ValueError:  # cut short by a kill
+                continue
+            answer = [False] * begun + [True] * marked + [False] * (len(ids) - begun - marked)
+            found[tuple(ids[:begun])] = Text(tuple(ids), tuple(answer))
+        return found
+
+    def add_answer(self, text: Text) -> None:
+        """Keeps one text: its ids, where the answer begins, and how much of it is learned from."""
+        begun = text.answer.index(True)
+        head = "" if self._answers.exists() else json.dumps(self._identity)
+        with self._answers.open("a", encoding="utf-8") as file:  # a line cut short by a kill must not take the next one with it
+            file.write(f"{head}\n{json.dumps([text.ids, begun, text.answer_tokens])}")
 
     def texts(self) -> Corpus | None:
         """The texts of the run that was begun here, None for none. Raises ``RequestError`` where it was another run."""
@@ -76,6 +108,7 @@ class SavedRun:
                 )  # fmt: skip
 
         replace_file(self._texts, write)
+        self._answers.unlink(missing_ok=True)
 
     def load(self) -> tuple[dict[str, mx.array], Reached] | None:
         """The state to go on from, None for none."""
@@ -98,6 +131,7 @@ class SavedRun:
         """The run is over: its texts may be a user's own."""
         self._texts.unlink(missing_ok=True)
         self._state.unlink(missing_ok=True)
+        self._answers.unlink(missing_ok=True)
 
 
 def run_identity(parts: list[str], plan: DraftPlan | None, settings: TrainingSettings) -> str:

@@ -15,7 +15,7 @@ from engine import Cancelled, Finished, GenerationRequest, LoadOptions, Mode, Re
 from engine.engine import Engine
 from engine.learned import forget_all, learned_folder
 from engine.training.run import Source
-from engine.training.settings import TrainingEvent, TrainingFinished, TrainingSettings, TrainingStep
+from engine.training.settings import DataProgress, TrainingEvent, TrainingFinished, TrainingSettings, TrainingStep
 from tests.engine.learning_pair import CHATS, QUESTIONS, TEACHES, write_spoiled_pair
 
 LEARNED = LoadOptions(learned=True, prefix_disk_bytes=0)
@@ -160,6 +160,23 @@ def test_a_pause_ends_the_step_at_once_and_learning_goes_on_at_the_step_it_was_i
     assert len(answer(engine).token_ids) > 1  # a request in between
     later = [event.step for event in learn(engine) if isinstance(event, TrainingStep)]
     assert later == list(range(4, TEACHES.steps + 1))
+    engine.close()
+
+
+def test_answers_written_before_a_pause_are_not_written_again(pair: str, fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = load(pair, options=LEARNED)
+    cancel, totals = threading.Event(), []
+    with pytest.raises(Cancelled):
+        for event in engine.learn(CHATS, cancel, TEACHES_NOTHING):
+            if isinstance(event, DataProgress) and event.total > 4 and event.done == 5:  # past the four to judge by
+                cancel.set()
+    (answers,) = learned_folder().rglob("run-answers.jsonl")
+    answers.write_text(answers.read_text("utf-8")[:-9], "utf-8")  # as a kill while the last one was written
+    for event in engine.learn(CHATS, settings=TEACHES_NOTHING):
+        if isinstance(event, DataProgress):
+            totals.append(event.total)
+    assert totals and set(totals) == {len(CHATS) - 4 - 5 + 1}
+    assert not list(learned_folder().rglob("run-answers.jsonl"))
     engine.close()
 
 

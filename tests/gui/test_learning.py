@@ -68,6 +68,7 @@ def learned(services: Services) -> bool:
 
 def test_without_consent_nothing_is_ever_learned(services: Services, world: World, loader, qtbot) -> None:
     services.settings.update(learn_from_chats=False)
+    qtbot.waitUntil(lambda: not services.client._asides)
     add_chats(services, 3 * ENOUGH)
     be_idle(services, world, 100 * IDLE_S)
     services.learning.learn_now()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, ContextOverflow, ModelError, RequestError, SetupError, SlipstreamError
 from engine.events import (
@@ -96,6 +96,14 @@ __all__ = [
     "identity_reason",
     "load",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Engine":  # not above: it imports MLX
+        from engine.engine import Engine
+
+        return Engine
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def load(

@@ -310,8 +310,8 @@ def _standard_input() -> str:
 
 def _check_writable(path: Path) -> None:
     """Minutes of measuring must not end in a typing error in the path."""
-    existed = path.exists()
     try:
+        existed = path.exists()
         with path.open("a", encoding="utf-8"):
             pass
         if not existed:

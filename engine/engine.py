@@ -122,6 +122,8 @@ class Engine:
     def top2_margin(self, token_ids: Sequence[int]) -> float:
         """How far, in logits, the target's first choice after ``token_ids`` leads its second: how near a tie is."""
         self._check_owner()
+        if not all(0 <= token < self._target.shape.vocab_size for token in token_ids):  # MLX would read outside the table
+            raise RequestError(f"A token id is outside the model's vocabulary of {self._target.shape.vocab_size:,}.")
         cache = self._target.make_cache()
         for outcome in prefill(self._target, cache, token_ids, None, (), self._chunk, threading.Event()):
             if isinstance(outcome, Prefilled):

@@ -22,7 +22,7 @@ SAMPLING_RANGES: dict[str, tuple[float, bool, float]] = {
     "temperature": (0.0, True, 5.0),
     "top_p": (0.0, False, 1.0),
     "min_p": (0.0, True, 1.0),
-    "repetition_penalty": (0.0, False, 10.0),
+    "repetition_penalty": (0.01, True, 10.0),
     "presence_penalty": (-2.0, True, 2.0),
     "frequency_penalty": (-2.0, True, 2.0),
 }

@@ -6,6 +6,7 @@ import bisect
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import mlx.core as mx
@@ -33,6 +34,12 @@ class CostCurve:
     widths: tuple[int, ...]
     verify_s: tuple[float, ...]
     draft_s: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        ascending = self.widths[:1] == (1,) and all(low < high for low, high in pairwise(self.widths))
+        whole = len(self.widths) == len(self.verify_s) == len(self.draft_s)
+        if not ascending or not whole or min(self.verify_s) <= 0 or min(self.draft_s) < 0:
+            raise ValueError(f"these are no costs by width: {self.widths}, {self.verify_s}, {self.draft_s}")
 
     @property
     def widest(self) -> int:

@@ -108,7 +108,7 @@ class PrefixCache:
             segment = self._ram.get(match.key)
             if segment is None and not cancel.is_set():
                 segment = self._disk.load(match.key)
-                loaded += 1
+                loaded += segment is not None
             if segment is None:
                 break
             chain.append(segment)

@@ -58,8 +58,11 @@ def train_draft(arguments: argparse.Namespace, cancel: threading.Event, out: Tex
     _settings(arguments, "adamw")  # a value out of range is found before anything is loaded
     chats = [prompt.messages for prompt in read_suite(arguments.data)] if arguments.data else []
     invented = arguments.self_play if arguments.self_play is not None else 0 if chats else 200
-    if arguments.output.exists() and not arguments.output.is_dir():
-        raise RequestError(f"{arguments.output} is a file: give a folder for the draft.")
+    if arguments.steps is not None and arguments.minutes is not None:
+        raise RequestError("--steps and --minutes both say when to end: give one of them.")
+    if arguments.seed < 0:
+        raise RequestError(f"seed is {arguments.seed}: choose 0 or more.")
+    _check_output(arguments.output, arguments.restart)
     pair = ensure_starter() if arguments.target == "starter" else resolve_pair(arguments.target)
 
     import mlx.core as mx  # only once the command is known to be right
@@ -80,11 +83,30 @@ def train_draft(arguments: argparse.Namespace, cancel: threading.Event, out: Tex
         if isinstance(event, TrainingFinished):
             end = event
     assert end is not None
-    return 0 if end.best > end.before else 1
+    if end.best <= end.before:
+        print("slipstream: no draft better than that: train for longer or on more text.", file=out)
+        return 1
+    return 0
+
+
+def _check_output(folder: Path, restart: bool) -> None:
+    """A folder with a model, or with a finished draft, is nobody's to write over; an unfinished run's own is."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"{folder} cannot be made ({error.strerror}): give another folder for the draft.") from error
+    if not (folder / "config.json").exists() or (folder / "run-state.safetensors").exists():
+        return
+    draft = "DFlash" in (folder / "config.json").read_text(encoding="utf-8", errors="replace")
+    if not draft:
+        raise RequestError(f"{folder} holds a model: give another folder for the draft.")
+    if not restart:
+        raise RequestError(f"{folder} holds a finished draft: give another folder, or --restart to write over it.")
 
 
 def _settings(arguments: argparse.Namespace, optimizer: Optimizer) -> TrainingSettings:
-    seconds = None if arguments.steps is not None and arguments.minutes is None else 60 * (arguments.minutes or 10)
+    minutes = 10.0 if arguments.minutes is None else arguments.minutes
+    seconds = None if arguments.steps is not None else 60 * minutes
     return TrainingSettings(
         steps=arguments.steps,
         seconds=seconds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import threading
 import time
@@ -17,6 +18,7 @@ from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
 from engine.errors import Cancelled, RequestError, SlipstreamError
 from engine.loading import CPU_CACHE_BYTES, read_tokenizer
+from engine.models.checkpoint import weight_files
 from engine.request import Message
 from engine.targets.attention import AttentionTarget
 from engine.targets.loading import load_target
@@ -57,6 +59,10 @@ class Source:
         order = np.random.default_rng([seed, 3]).permutation(len(self.chats))
         chosen = [[self.chats[index] for index in part] for part in (order[apart:], order[:apart])]
         return Source(chosen[0], self.invented), Source(chosen[1])
+
+    def content(self) -> str:
+        """What stands for the chats, word for word."""
+        return repr([[(message.role, message.content) for message in chat] for chat in self.chats])
 
     def questions(self) -> list[str]:
         """What the user said."""
@@ -113,7 +119,7 @@ class TrainingRun:
         if not source.chats and source.invented < 1:
             raise RequestError("There is nothing to learn from: give --data FILE.jsonl or --self-play N.")
         self._dtype = mx.float32 if mx.default_device() == mx.cpu else mx.bfloat16
-        parts = [str(workshop.folder), str(first), str(source.invented), str(len(source.chats)), str(mask)]
+        parts = [str(workshop.folder), _content(first), str(source.invented), source.content(), str(mask)]
         self._saved = SavedRun(output, run_identity(parts, plan, settings))
 
     def forget(self) -> None:
@@ -282,3 +288,10 @@ class _Pace:
             return step + 1 if self._budget is not None and elapsed_s > self._budget else None
         each = sum(self._times[skipped:]) / len(self._times[skipped:])
         return max(step + 1, step + int(0.9 * (self._budget - elapsed_s) / each))
+
+
+def _content(draft: Path | None) -> str:
+    """What stands for a draft to continue from, whatever its folder is called; empty for none."""
+    if draft is None:
+        return ""
+    return "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in weight_files(draft))

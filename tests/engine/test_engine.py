@@ -243,3 +243,15 @@ def test_the_margin_of_a_choice_is_the_gap_between_the_two_best_logits(engine: E
     prompt = engine.encode([Message("user", PALINDROME)])
     assert engine.top2_margin(prompt) > 0
     assert engine.top2_margin(prompt[:1]) >= 0
+
+
+def test_a_token_id_outside_the_vocabulary_is_refused(engine: Engine) -> None:
+    for ids in ([10**6], [1, -1]):
+        with pytest.raises(RequestError, match="outside the model's vocabulary"):
+            engine.top2_margin(ids)
+
+
+def test_every_name_the_package_offers_is_there() -> None:
+    import engine as package
+
+    assert all(getattr(package, name) is not None for name in package.__all__)

@@ -13,7 +13,7 @@ OUT_OF_RANGE = [
     *({"top_p": value} for value in (0.0, -0.5, 1.01, math.nan, math.inf)),
     *({"top_k": value} for value in (-1, -50)),
     *({"min_p": value} for value in (-0.1, 1.1, math.nan)),
-    *({"repetition_penalty": value} for value in (0.0, -1.0, 10.5, math.nan, math.inf)),
+    *({"repetition_penalty": value} for value in (0.0, 1e-45, -1.0, 10.5, math.nan, math.inf)),
     *({"presence_penalty": value} for value in (-2.1, 2.1, math.nan, -math.inf)),
     *({"frequency_penalty": value} for value in (-2.1, 2.1, math.nan, math.inf)),
     *({"logit_bias": {7: value}} for value in (-100.5, 100.5, math.nan, math.inf)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import mlx.core as mx
@@ -139,3 +140,20 @@ def test_an_answer_without_a_timed_cycle_has_no_pass_times() -> None:
     costs = PassCosts(CURVE)
     costs.add(4, None, None)
     assert costs.totals() == (0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"widths": [], "verify_s": [], "draft_s": []},
+        {"widths": [1, 2], "verify_s": [0.0, 0.0], "draft_s": [0.0, 0.0]},
+        {"widths": [1, 2], "verify_s": [0.1], "draft_s": [0.1]},
+        {"widths": [2, 1], "verify_s": [0.1, 0.2], "draft_s": [0.1, 0.2]},
+    ],
+)
+def test_kept_costs_that_make_no_sense_are_measured_again(tmp_path: Path, damage: dict[str, list[float]]) -> None:
+    curve = CostCurve((1, 2), (0.1, 0.2), (0.0, 0.1))
+    assert cached_costs(tmp_path, ["here"], lambda: curve) == curve
+    (file,) = tmp_path.iterdir()
+    file.write_text(json.dumps(damage))
+    assert cached_costs(tmp_path, ["here"], lambda: curve) == curve

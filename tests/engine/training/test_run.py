@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import mlx.core as mx
 import pytest
 
 from engine import Finished, GenerationRequest, load
+from engine.cli import main
 from engine.errors import Cancelled, RequestError
 from engine.models import ResolvedPair
 from engine.request import Message
@@ -214,3 +217,57 @@ def test_questions_are_invented_from_the_first_words_of_those_a_user_asked() -> 
     openings = {first_words(random.Random(seed), asked) for seed in range(40)}
     assert all(any(question.startswith(words) and question != words for question in asked) for words in openings)
     assert {"Recipe", "When"} <= {words.split()[0] for words in openings} and max(len(words.split()) for words in openings) > 4
+
+
+@pytest.fixture
+def command(shop: Workshop, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """``train-draft`` with the tiny target already loaded."""
+    monkeypatch.setattr(Workshop, "load", classmethod(lambda _cls, _folder: shop))
+    quick = ("--steps", "3", "--rows", "1", "--slots", "32", "--max-length", "80", "--layers", "1", "--self-play", "0")
+
+    def call(output: Path, *arguments: str, data: Path | None = None) -> int:
+        questions = [{"id": str(number), "prompt": chat[0].content} for number, chat in enumerate(CHATS)]
+        data = data or output.parent / "questions.jsonl"
+        if not data.exists():
+            data.write_text("".join(json.dumps(question) + "\n" for question in questions), encoding="utf-8")
+        return main(["train-draft", "--target", str(shop.folder), "--output", str(output), "--data", str(data), *quick, *arguments])
+
+    return call
+
+
+def test_a_folder_that_holds_a_model_is_not_written_over(
+    command: Callable[..., int], shop: Workshop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = {file.name: file.read_bytes() for file in shop.folder.iterdir()}
+    assert command(shop.folder) == 2
+    assert "holds a model: give another folder" in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in shop.folder.iterdir() if file.name in before} == before
+
+
+def test_a_finished_draft_is_written_over_only_when_asked_to(
+    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(tmp_path / "draft") in (0, 1) and (tmp_path / "draft" / "model.safetensors").exists()
+    assert command(tmp_path / "draft") == 2
+    assert "holds a finished draft: give another folder, or --restart" in capsys.readouterr().err
+    assert command(tmp_path / "draft", "--restart") in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("--minutes", "1"), "--steps and --minutes both"), (("--seed", "-1"), "seed is -1"), (("--rate", "0"), "rate is 0")],
+)
+def test_wrong_options_of_the_command_are_one_line(
+    command: Callable[..., int], tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert command(tmp_path / "draft", *arguments) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_unfinished_run_does_not_go_on_with_other_questions(shop: Workshop, tmp_path: Path) -> None:
+    for event in TrainingRun(shop, tmp_path, SETTINGS, Source(CHATS), plan=PLAN).events():
+        if isinstance(event, TrainingStep) and event.step == 5:
+            break
+    others = tuple((Message("user", chat[0].content + " Please."),) for chat in CHATS)
+    with pytest.raises(RequestError, match="unfinished run with other settings"):
+        list(TrainingRun(shop, tmp_path, SETTINGS, Source(others), plan=PLAN).events())

@@ -90,8 +90,9 @@ def test_a_replay_that_is_off_after_a_partly_accepted_block_excludes_the_width(m
             cache[0].cache = [array + 1e-6 for array in cache[0].cache]
 
     whole = exact_widths(target, 5)
-    monkeypatch.setattr(target, "rollback", off)  # widths 3 and 4 take 2 rows back
-    assert exact_widths(target, 5) == tuple(width for width in whole if width not in (3, 4))
+    assert whole[0] == 2 and len(whole) > 1  # which of the others are exact depends on the processor
+    monkeypatch.setattr(target, "rollback", off)  # all widths but 2 take 2 rows back at some time
+    assert exact_widths(target, 5) == (2,)
 
 
 def test_widths_are_measured_once_and_kept(target: Rounding, tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def tools(tmp_path: Path) -> Path:
     """A PATH whose first folder holds the stand-ins; each notes how it was called."""
     folder = tmp_path / "tools"
     folder.mkdir()
-    (folder / "python").write_text(f'#!/bin/sh\necho "python $*" >> "$LOG"\n[ "$2" = briefcase ] || exec {sys.executable} "$@"\n')
+    (folder / "python").write_text(f'#!/bin/sh\necho "python $*" >> "$LOG"\n[ "$2" = briefcase ] || exec "{sys.executable}" "$@"\n')
     for name in ("security", "xcrun", "codesign", "uuidgen"):
         (folder / name).write_text(f'#!/bin/sh\necho "{name} $*" >> "$LOG"\n')
     for path in folder.iterdir():

@@ -26,7 +26,7 @@ from engine.drafters.protocol import Drafter
 from engine.engine import Engine
 from engine.errors import Cancelled, ModelError
 from engine.events import LoadProgress, Mode
-from engine.info import PairInfo
+from engine.info import Learned, PairInfo
 from engine.kernels.blas import use_fast_blas
 from engine.learned import LearnedDrafts
 from engine.learning import Learner
@@ -82,52 +82,70 @@ class _Parts:
         return DFlashDrafter(model, self.target, folder.name, self.pair.block_length or model.convention.block_length)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """``pair`` with the draft in use, ``drafters`` by mode, and what is told of them: ``reason`` why there is no draft."""
+
+    pair: ResolvedPair
+    drafters: dict[Mode, Drafter]
+    learned: Learned | None = None
+    reason: str | None = None
+    notices: tuple[str, ...] = ()
+
+
+def _find_draft(parts: _Parts, report: _Reporter) -> _Found:
+    """The drafters of a loaded target; a learned draft that cannot be used gives way to the pair's own, with a notice."""
+    pair, target, options = parts.pair, parts.target, parts.options
+    drafters: dict[Mode, Drafter] = {"lookup": LookupDrafter()} if target.capabilities.rollback else {}
+    reason = target.capabilities.reason
+    if pair.draft is None:
+        if options.draft_bits is not None:
+            raise ModelError(f"{pair.name} has no draft to keep in {options.draft_bits} bits: load it without draft_bits.")
+        return _Found(pair, drafters, reason=reason or "this model has no draft")
+    if not (target.capabilities.taps and target.capabilities.rollback):
+        return _Found(pair, drafters, reason=reason)
+    report("Loading the draft", 0.8)
+    drafts = LearnedDrafts(pair)
+    folder, learned = (drafts.draft(), drafts.read()) if options.learned else (None, None)
+    try:
+        chosen = folder or pair.draft
+        return _Found(replace(pair, draft=chosen), drafters | {"dflash": parts.draft(chosen)}, learned, reason)
+    except ModelError as error:
+        if folder is None:
+            raise
+        notice = f"The draft learned from your chats cannot be used, so the pair's own is ({error})"
+        return _Found(pair, drafters | {"dflash": parts.draft(pair.draft)}, None, reason, (notice,))
+
+
+def _controllers(
+    pair: ResolvedPair, target: Target, drafters: dict[Mode, Drafter], options: LoadOptions, report: _Reporter
+) -> tuple[dict[Mode, Controller], Exactness | None]:
+    """One controller a drafter, from this machine's costs, and the probe of exact widths; nothing where nothing is proposed."""
+    if not drafters:
+        return {}, None
+    report("Measuring this machine", 0.9)
+    drafter, folder = drafters.get("dflash"), cache_folder() / "costs"
+    block = drafter.block_length if drafter else 1
+    costs = cached_costs(folder, cost_identity(pair, block, options), lambda: measure_costs(target, drafter))
+    odds = LookupOdds()  # what repeats itself does so whoever proposes
+    widest = max(block, WIDEST)
+    exactness = Exactness(target, widest, folder, cost_identity(pair, widest, options))
+    return {mode: Controller(costs, block if mode == "dflash" else 1, odds) for mode in drafters}, exactness
+
+
 def _assemble(parts: _Parts, report: _Reporter) -> Engine:
     """The engine around a loaded target, with the draft learned from the user's chats where that is wanted and there is one."""
-    resolved, target, tokenizer, options = parts.pair, parts.target, parts.tokenizer, parts.options
-    drafters: dict[Mode, Drafter] = {}
-    learned = None
-    reason = target.capabilities.reason
-    notices = _notices(resolved.target, tokenizer)
-    if target.capabilities.rollback:
-        drafters["lookup"] = LookupDrafter()
-    if resolved.draft is None:
-        if options.draft_bits is not None:
-            raise ModelError(f"{resolved.name} has no draft to keep in {options.draft_bits} bits: load it without draft_bits.")
-        reason = reason or "this model has no draft"
-    elif target.capabilities.taps and target.capabilities.rollback:
-        report("Loading the draft", 0.8)
-        drafts = LearnedDrafts(resolved)
-        folder, learned = (drafts.draft(), drafts.read()) if options.learned else (None, None)
-        own = resolved.draft
-        chosen = folder or own
-        try:
-            drafters["dflash"] = parts.draft(chosen)
-            resolved = replace(resolved, draft=chosen)
-        except ModelError as error:
-            if folder is None:
-                raise
-            drafters["dflash"], learned = parts.draft(own), None
-            notices += (f"The draft learned from your chats cannot be used, so the pair's own is ({error})",)
-    controllers: dict[Mode, Controller] = {}
-    exactness = None
-    if drafters:
-        report("Measuring this machine", 0.9)
-        drafter = drafters.get("dflash")
-        block = drafter.block_length if drafter else 1
-        identity = cost_identity(resolved, block, options)
-        costs = cached_costs(cache_folder() / "costs", identity, lambda: measure_costs(target, drafter))
-        odds = LookupOdds()  # what repeats itself does so whoever proposes
-        controllers = {mode: Controller(costs, block if mode == "dflash" else 1, odds) for mode in drafters}
-        widest = max(block, WIDEST)
-        exactness = Exactness(target, widest, cache_folder() / "costs", cost_identity(resolved, widest, options))
+    target, tokenizer, options = parts.target, parts.tokenizer, parts.options
+    found = _find_draft(parts, report)
+    resolved, drafters = found.pair, found.drafters
+    controllers, exactness = _controllers(resolved, target, drafters, options, report)
     report("Measuring this machine", 0.95)
     chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
     info = replace(
-        _info(resolved, target, drafters, reason, options),
+        _info(resolved, target, drafters, found.reason, options),
         exact_widths=exactness.widths if exactness else (),
-        notices=notices,
-        learned=learned,
+        notices=_notices(resolved.target, tokenizer) + found.notices,
+        learned=found.learned,
     )
     prefix = _prefix_cache(resolved, target, drafters.get("dflash"), chunk, parts.dtype, options, report)
     stop_ids = stop_token_ids(resolved.target, tokenizer)

@@ -17,6 +17,7 @@ LAYER_PARTS = (
     "input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "self_attn.q_norm",
     "self_attn.k_norm", "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
 )  # fmt: skip
+OUTPUTS = ("self_attn.o_proj", "mlp.down_proj")
 
 
 def draft_layer(
@@ -79,19 +80,18 @@ class Draft:
 
 
 def read_draft(folder: Path, keep: list[int] | None, device: torch.device) -> dict[str, Tensor]:
-    """fp32 parameters of a checkpoint in z-lab layout; ``keep`` names the layers that stay, in order (None: all)."""
+    """fp32 parameters of a checkpoint in z-lab layout; ``keep`` names the layers that stay, in order (None: all). A layer named
+    once more is added with its outputs at zero, so that the deeper draft begins by saying what the shallower one says."""
     stored = {name: value for file in sorted(folder.glob("*.safetensors")) for name, value in load_file(file).items()}
-    result = {}
-    for name, value in stored.items():
-        if name == "d2t":
-            continue
-        if name.startswith("layers.") and keep is not None:
-            _, index, rest = name.split(".", 2)
-            if int(index) not in keep:
-                continue
-            name = f"layers.{keep.index(int(index))}.{rest}"
-        result[name] = value.to(device, torch.float32)
-    return result
+    result = {name: value for name, value in stored.items() if name != "d2t" and not name.startswith("layers.")}
+    depth = 1 + max(int(name.split(".")[1]) for name in stored if name.startswith("layers."))
+    chosen = range(depth) if keep is None else keep
+    for place, index in enumerate(chosen):
+        for part in LAYER_PARTS:
+            value = stored[f"layers.{index}.{part}.weight"]
+            added = index in list(chosen)[:place] and part in OUTPUTS
+            result[f"layers.{place}.{part}.weight"] = torch.zeros_like(value) if added else value
+    return {name: value.to(device, torch.float32) for name, value in result.items()}
 
 
 def export(

@@ -140,3 +140,12 @@ def test_export_keeps_every_tensor_and_names_the_draft_vocabulary(tmp_path: Path
     assert (stored + torch.arange(3)).tolist() == [2, 9, 30]
     pruned = read_draft(tmp_path, [0, 2], torch.device("cpu"))
     assert torch.equal(pruned["layers.1.mlp.up_proj.weight"], back["layers.2.mlp.up_proj.weight"])
+
+
+def test_an_added_layer_says_at_first_what_the_draft_said_without_it(tmp_path: Path):
+    _, _, _, _, blocks = packed()
+    draft, inputs, taps = small_draft(), torch.randn(64, 24)[blocks.inputs], torch.randn(2, 30, TAPS * 24)
+    export(draft.parameters, tmp_path, SMALL, (1, 2), 4, MASK_ID, None)
+    same, deeper = (Draft(read_draft(tmp_path, keep, torch.device("cpu")), SMALL) for keep in ([0, 1], [0, 1, 1]))
+    assert deeper.depth == 3
+    torch.testing.assert_close(*(made(inputs, taps, blocks.positions, blocks.mask) for made in (deeper, same)))

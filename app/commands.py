@@ -9,6 +9,7 @@ from typing import Protocol
 from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
 
+from app.core.words import mark, tr
 from app.services.engine_client import BUSY, EngineState
 from app.services.settings import ChatMode
 
@@ -91,7 +92,9 @@ def _compared(situation: Situation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One action. ``shortcut`` may list several, the first is shown; on a Mac Qt's Ctrl is the Command key."""
+    """One action. ``text`` is collected for the catalogues; ``shortcut`` may list several, the first is shown. On a Mac Qt's Ctrl
+    is the Command key.
+    """
 
     id: str
     menu: str
@@ -103,7 +106,7 @@ class Command:
     separated: bool = False
 
 
-MENUS = ("File", "Edit", "View", "Model", "Window", "Help")
+MENUS = (mark("File"), mark("Edit"), mark("View"), mark("Model"), mark("Window"), mark("Help"))
 COMMANDS: tuple[Command, ...] = (
     Command("new_chat", "File", "New Chat", lambda a: a.new_chat(), Keys.New),
     Command("send", "File", "Send", lambda a: a.send(), "Ctrl+Return", lambda s: s.idle and s.has_text, separated=True),
@@ -190,7 +193,7 @@ def build_actions(owner: QWidget, target: Actions) -> dict[str, QAction]:
     """One QAction a command, by id, each added to ``owner`` so that its shortcut works there."""
     built = {}
     for command in COMMANDS:
-        action = QAction(command.text, owner)
+        action = QAction(tr(command.text), owner)
         action.setMenuRole(command.role)
         if isinstance(command.shortcut, QKeySequence.StandardKey):
             action.setShortcuts(command.shortcut)
@@ -206,7 +209,7 @@ def build_actions(owner: QWidget, target: Actions) -> dict[str, QAction]:
 
 def fill_menu_bar(bar: QMenuBar, actions: dict[str, QAction]) -> None:
     """Puts every command into its menu."""
-    menus: dict[str, QMenu] = {name: bar.addMenu(name) for name in MENUS}
+    menus: dict[str, QMenu] = {name: bar.addMenu(tr(name)) for name in MENUS}
     for command in COMMANDS:
         if command.separated:
             menus[command.menu].addSeparator()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import locale
 import logging
 import os
 import signal
@@ -13,10 +12,12 @@ from pathlib import Path
 from types import FrameType
 
 import platformdirs
-from PySide6.QtCore import QEvent, QLocale, QObject, QSocketNotifier, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSocketNotifier, Qt, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import mac
+from app.core.words import tr
+from app.language import speak
 from app.services.crashlog import PREVIOUS, CrashLog
 from app.services.engine_client import BUSY, EngineState
 from app.services.instance import SingleInstance
@@ -54,13 +55,12 @@ def data_folder(options: Options) -> Path:
 
 
 def make_application(argv: list[str]) -> QApplication:
-    """The one QApplication, with numbers in one format everywhere and the C library's numbers left alone."""
+    """The one QApplication, in the system's language until the user's choice is known."""
     application = QApplication(argv)
     application.setApplicationName("Slipstream")
     application.setApplicationVersion(__version__)
     application.setQuitOnLastWindowClosed(False)
-    QLocale.setDefault(QLocale(QLocale.Language.English, QLocale.Country.UnitedStates))
-    locale.setlocale(locale.LC_NUMERIC, "C")  # Qt sets the user's locale, and "0,5" would break C parsers in libraries
+    speak("system", application)
     return application
 
 
@@ -78,6 +78,7 @@ class Program(QObject):
         self.crash_log = CrashLog(folder)
         self.crash_log.install()
         self.services = Services(folder, loader)
+        speak(self.services.settings.current.language, application)
         self.window = MainWindow(self.services)
         follow(self.window)
         self.instance: SingleInstance | None = None
@@ -88,7 +89,7 @@ class Program(QObject):
         self.window.closing.connect(self._on_window_closing)
         application.commitDataRequest.connect(lambda _manager: self.services.conversation.save_partial())
         banner, do = self.window.banner, self.window.do
-        self.crash_log.on_error = lambda text: banner.show_message(text, "Show log", do.show_log)
+        self.crash_log.on_error = lambda text: banner.show_message(text, tr("Show log"), do.show_log)
         if self.crash_log.previous is not None:
             self._offer_crash_log()
         self.services.client.load(options.pair or self.services.settings.current.pair)
@@ -139,8 +140,8 @@ class Program(QObject):
 
     def _offer_crash_log(self) -> None:
         self.window.banner.show_message(
-            f"Slipstream had a problem last time. What is known is in {PREVIOUS}.",
-            "Show log",
+            tr("Slipstream had a problem last time. What is known is in {file}.", file=PREVIOUS),
+            tr("Show log"),
             lambda: self.window.do.open_file(self.services.folder / PREVIOUS),
         )
 

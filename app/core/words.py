@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import gettext
 import logging
+import string
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 DOMAIN = "slipstream"
+LANGUAGES = {"en": "English", "de": "Deutsch"}  # by code, each named in itself
+SWAPPED = str.maketrans(",.", ".,")
 log = logging.getLogger(__name__)
 
 
 class _Language:
     """The language in use: one a process, as for Qt's own translators."""
 
+    code = "en"
     catalogue: gettext.NullTranslations = gettext.NullTranslations()
 
 
 def use_language(code: str, folder: Path) -> None:
     """Takes the catalogue ``folder/code/LC_MESSAGES/slipstream.mo`` into use; English where there is none."""
     try:
-        _Language.catalogue = gettext.translation(DOMAIN, folder, [code])
+        _Language.code, _Language.catalogue = code, gettext.translation(DOMAIN, folder, [code])
     except OSError:
         if code != "en":
             log.warning("no catalogue for the language %s", code)
-        _Language.catalogue = gettext.NullTranslations()
+        _Language.code, _Language.catalogue = "en", gettext.NullTranslations()
+
+
+def chosen_language(setting: str, system: Sequence[str]) -> str:
+    """The code to use: ``setting`` where it names a language, else the first of the ``system``'s ("de-AT", ...) that there is."""
+    if setting in LANGUAGES:
+        return setting
+    codes = (name.replace("_", "-").split("-")[0].lower() for name in system)
+    return next((code for code in codes if code in LANGUAGES), "en")
+
+
+def mark(text: str) -> str:
+    """``text`` as it is: puts a constant into the catalogues. Whoever shows it calls ``tr`` on it."""
+    return text
 
 
 def tr(text: str, /, **values: object) -> str:
@@ -33,8 +52,23 @@ def tr(text: str, /, **values: object) -> str:
 
 def trn(one: str, many: str, count: int, /, **values: object) -> str:
     """The form that fits ``count``, which fills in as ``{count}`` with thousands separated."""
-    return _filled(_Language.catalogue.ngettext(one, many, count), {"count": f"{count:,}", **values})
+    return _filled(_Language.catalogue.ngettext(one, many, count), {"count": number(count), **values})
+
+
+def number(value: float, spec: str = ",") -> str:
+    """``value`` formatted by ``spec`` ("," or ",.1f"), with the separators of the user's language."""
+    text = format(value, spec)
+    return text.translate(SWAPPED) if _Language.code == "de" else text
+
+
+class _Formatter(string.Formatter):
+    """Numbers in a text get the separators of the text's language; ``{count}`` alone separates thousands."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return number(value, format_spec or ("," if isinstance(value, int) else ""))
+        return super().format_field(value, format_spec)
 
 
 def _filled(text: str, values: dict[str, object]) -> str:
-    return text.format(**values) if values else text
+    return _Formatter().vformat(text, (), values) if values else text

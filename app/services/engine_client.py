@@ -10,6 +10,7 @@ from enum import Enum
 
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 
+from app.core.words import mark
 from app.worker import Counted, Delivery, DraftChoice, Ended, EngineWorker, Failure, Loaded, Loader, Payload, load_engine
 from engine import Event, Finished, GenerationRequest, LoadProgress, Message, PairInfo, PrefillProgress, TrainingEvent
 
@@ -19,15 +20,15 @@ log = logging.getLogger(__name__)
 
 
 class EngineState(Enum):
-    """What the engine is doing, in the words shown to the user."""
+    """What the engine is doing, in the words that ``tr`` shows to the user."""
 
-    NO_MODEL = "No model"
-    LOADING = "Loading"
-    READY = "Ready"
-    PREFILL = "Reading the prompt"
-    DECODING = "Answering"
-    STOPPING = "Stopping"
-    LOST = "Engine lost"
+    NO_MODEL = mark("No model")
+    LOADING = mark("Loading")
+    READY = mark("Ready")
+    PREFILL = mark("Reading the prompt")
+    DECODING = mark("Answering")
+    STOPPING = mark("Stopping")
+    LOST = mark("Engine lost")
 
 
 BUSY = frozenset({EngineState.LOADING, EngineState.PREFILL, EngineState.DECODING, EngineState.STOPPING})

@@ -8,10 +8,11 @@ from typing import Any, Literal, Protocol, get_args
 
 from PySide6.QtCore import QObject, Signal
 
+from app.core.words import LANGUAGES, mark
 from app.store import StoreError
 
 ChatMode = Literal["dflash", "baseline", "compare"]
-MODE_NAMES: dict[ChatMode, str] = {"dflash": "DFlash", "baseline": "Plain", "compare": "Side by side"}
+MODE_NAMES: dict[ChatMode, str] = {"dflash": "DFlash", "baseline": mark("Plain"), "compare": mark("Side by side")}
 log = logging.getLogger(__name__)
 TEXT_SIZES = (85, 100, 115, 130, 150)
 
@@ -35,6 +36,7 @@ class Settings:
     pair: str = "starter"
     check_updates: bool = False
     learn_from_chats: bool = False
+    language: str = "system"
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -46,6 +48,7 @@ class Settings:
             pair=str(self.pair) or "starter",
             check_updates=self.check_updates is True,  # nothing but a clear yes is one
             learn_from_chats=self.learn_from_chats is True,
+            language=self.language if self.language in LANGUAGES else "system",
         )
 
 

@@ -18,6 +18,7 @@ from PySide6.QtWidgets import (
 from app.commands import Situation, build_actions, fill_menu_bar, update_enabled
 from app.core.chat import Chat, ChatMessage
 from app.core.meter import MeterSnapshot
+from app.core.words import tr
 from app.mac import IS_MAC
 from app.services.engine_client import BUSY, EngineState
 from app.services.settings import Settings
@@ -209,8 +210,8 @@ class MainWindow(QMainWindow):
         if state is EngineState.READY:
             self.banner.settle("ready")
         if state is EngineState.LOST and self.banner.isHidden():
-            text = "The engine does not answer. Your chats are saved."
-            self.banner.show_message(text, "Load again", self.do.reload_model, until="ready")
+            text = tr("The engine does not answer. Your chats are saved.")
+            self.banner.show_message(text, tr("Load again"), self.do.reload_model, until="ready")
 
     def _on_loaded(self, info: PairInfo) -> None:
         self.models.show_state(EngineState.READY, info)
@@ -232,11 +233,11 @@ class MainWindow(QMainWindow):
         """Shows what went wrong in one line, with what to do next."""
         state = self.services.client.state
         if failure.is_overflow:
-            self.banner.show_message(failure.message, "New chat", self.do.new_chat_with_last_prompt, until="chat")
+            self.banner.show_message(failure.message, tr("New chat"), self.do.new_chat_with_last_prompt, until="chat")
         elif state in (EngineState.LOST, EngineState.NO_MODEL):
-            self.banner.show_message(failure.message, "Load again", self.do.reload_model, until="ready")
+            self.banner.show_message(failure.message, tr("Load again"), self.do.reload_model, until="ready")
         elif self.services.conversation.can_retry():
-            self.banner.show_message(failure.message, "Retry", self.do.answer_again, until="chat")
+            self.banner.show_message(failure.message, tr("Retry"), self.do.answer_again, until="chat")
         else:
             self.banner.show_message(failure.message)
 
@@ -251,7 +252,7 @@ class MainWindow(QMainWindow):
         except StoreError as error:
             self.banner.show_message(str(error))
             return
-        self.sidebar.chats.fill(chats, self._chat_id(), "No chats found" if wanted else "")
+        self.sidebar.chats.fill(chats, self._chat_id(), tr("No chats found") if wanted else "")
 
     def fill_models(self) -> None:
         """Lists the pairs on this machine."""
@@ -301,7 +302,7 @@ class MainWindow(QMainWindow):
         self.composer.show_busy(stoppable, situation.idle and situation.has_text)
         if situation.state is EngineState.STOPPING:
             self.composer.button.setEnabled(False)
-            self.composer.button.setText("Stopping")
+            self.composer.button.setText(tr("Stopping"))
 
     def _apply_settings(self, settings: Settings) -> None:
         self.composer.modes.show_mode(settings.mode)
@@ -310,7 +311,7 @@ class MainWindow(QMainWindow):
 
     def _show_title(self) -> None:
         chat = self.services.conversation.chat
-        self.title.setText(chat.title if chat is not None else "New chat")
+        self.title.setText(chat.title if chat is not None else tr("New chat"))
 
     def _chat_id(self) -> int | None:
         chat = self.services.conversation.chat
@@ -324,10 +325,10 @@ class MainWindow(QMainWindow):
         self.services.conversation.open(store.setting("last_chat"))
         self._on_state(self.services.client.state)
         if store.moved_aside is not None:
-            kept = store.moved_aside.name
-            self.banner.show_message(f"The chat file was damaged. It is kept as {kept}; a new one was made.")
+            text = tr("The chat file was damaged. It is kept as {file}; a new one was made.", file=store.moved_aside.name)
+            self.banner.show_message(text)
         elif self.services.recovered:
-            text = "The last answer was cut short when Slipstream ended. What had arrived is kept."
+            text = tr("The last answer was cut short when Slipstream ended. What had arrived is kept.")
             self.banner.show_message(text, until="chat")
 
     def save_state(self) -> None:

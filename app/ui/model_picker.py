@@ -5,12 +5,14 @@ from __future__ import annotations
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QWidget
 
+from app.core.engine_words import engine_words
+from app.core.words import mark, tr
 from app.services.engine_client import EngineState
 from app.ui import theme
 from engine import LoadProgress, PairInfo
 from engine.models import PairEntry
 
-OTHER = "Open model folder …"
+OTHER = mark("Open model folder …")
 
 
 class ModelPicker(QWidget):
@@ -22,13 +24,13 @@ class ModelPicker(QWidget):
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self.state = QLabel()
-        self.state.setAccessibleName("Engine state")
+        self.state.setAccessibleName(tr("Engine state"))
         self.progress = QProgressBar(textVisible=False, maximum=0)
-        self.progress.setAccessibleName("Loading progress")
+        self.progress.setAccessibleName(tr("Loading progress"))
         self.progress.setFixedWidth(96)
         self.progress.setFixedHeight(theme.S)
         self.box = QComboBox()
-        self.box.setAccessibleName("Model")
+        self.box.setAccessibleName(tr("Model"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(self._on_activated)
         self._pair = ""
@@ -45,13 +47,13 @@ class ModelPicker(QWidget):
         self._pair = pair
         self.box.clear()
         for entry in entries:
-            suffix = "" if entry.state == "ready" else f" ({entry.state})"
+            suffix = "" if entry.state == "ready" else f" ({tr(entry.state)})"
             self.box.addItem(entry.name + suffix, entry.id)
             self.box.setItemData(self.box.count() - 1, entry.description, Qt.ItemDataRole.ToolTipRole)
         if self.box.findData(pair) < 0:
             self.box.addItem(pair.rstrip("/").rsplit("/", 1)[-1] or pair, pair)
         self.box.insertSeparator(self.box.count())
-        self.box.addItem(OTHER, None)
+        self.box.addItem(tr(OTHER), None)
         self.box.setCurrentIndex(self.box.findData(pair))
 
     def show_state(self, state: EngineState, info: PairInfo | None) -> None:
@@ -60,20 +62,22 @@ class ModelPicker(QWidget):
         self.progress.setVisible(loading)
         if loading:
             self.progress.setRange(0, 0)
-        self.state.setText(state.value)
+        self.state.setText(tr(state.value))
         warn = state in (EngineState.LOST, EngineState.NO_MODEL)
         theme.tint(self.state, theme.current().warning if warn else theme.current().quiet)
         tip = ""
         if info is not None:
             length = info.block_length
-            draft = f"draft {info.draft_name}, block length {length}" if info.draft_name else info.no_draft_reason
-            tip = f"{info.name} · {draft} · {info.dtype} on {info.device} · context {info.context_length:,} tokens"
-            tip = " · ".join((tip, *info.notices))
+            drafted = tr("draft {name}, block length {length}", name=info.draft_name, length=length)
+            draft = drafted if info.draft_name else engine_words(info.no_draft_reason or "")
+            device = tr("{dtype} on {device}", dtype=info.dtype, device=info.device)
+            tip = f"{info.name} · {draft} · {device} · {tr('context {count} tokens', count=info.context_length)}"
+            tip = " · ".join((tip, *map(engine_words, info.notices)))
         self.box.setToolTip(tip)
 
     def show_progress(self, progress: LoadProgress) -> None:
         """One step of loading."""
-        self.state.setText(progress.stage)
+        self.state.setText(engine_words(progress.stage))
         if progress.fraction is None:
             self.progress.setRange(0, 0)
         else:

@@ -11,6 +11,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMessageBox
 
 from app.core.export import chat_json, chat_markdown, file_name
+from app.core.words import mark, tr
 from app.services.crashlog import LOG
 from app.services.environment import describe
 from app.services.settings import TEXT_SIZES, ChatMode
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
 log = logging.getLogger(__name__)
-EXPORTS = "Markdown (*.md);;Slipstream chat (*.slipchat);;JSON (*.json)"
+EXPORTS = mark("Markdown (*.md);;Slipstream chat (*.slipchat);;JSON (*.json)")
 
 
 class WindowActions:
@@ -84,10 +85,10 @@ class WindowActions:
         chat = self._services.store.chat(chat_id)
         if chat is None:
             return
-        text = f"Delete “{chat.title}”?\nIts messages are removed for good."
-        box = QMessageBox(QMessageBox.Icon.Warning, "Delete chat", text, parent=self._window)
+        text = tr("Delete “{title}”?\nIts messages are removed for good.", title=chat.title)
+        box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete chat"), text, parent=self._window)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        delete = box.addButton("Delete", QMessageBox.ButtonRole.DestructiveRole)
+        delete = box.addButton(tr("Delete"), QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         delete.clicked.connect(lambda: self._services.conversation.delete(chat_id))
         box.open()
@@ -97,7 +98,8 @@ class WindowActions:
         chat = self._services.conversation.chat
         if chat is None:
             return
-        name, _filter = QFileDialog.getSaveFileName(self._window, "Export chat", str(Path.home() / file_name(chat, "md")), EXPORTS)
+        suggested = str(Path.home() / file_name(chat, "md"))
+        name, _filter = QFileDialog.getSaveFileName(self._window, tr("Export chat"), suggested, tr(EXPORTS))
         if name:
             self.write_export(Path(name))
 
@@ -109,7 +111,7 @@ class WindowActions:
         try:
             path.write_text(text, encoding="utf-8")
         except OSError as error:
-            text = f"The chat could not be written ({error.strerror}): choose another place."
+            text = tr("The chat could not be written ({reason}): choose another place.", reason=error.strerror)
             self._window.banner.show_message(text, until="chat")
 
     def find_chats(self) -> None:
@@ -126,7 +128,7 @@ class WindowActions:
         text = window.composer.text()
         if not window.situation().idle:
             if text:
-                text = "The engine is not ready yet: your text stays here until it is."
+                text = tr("The engine is not ready yet: your text stays here until it is.")
                 window.banner.show_message(text, until="ready")
             return
         window.banner.hide()
@@ -214,7 +216,7 @@ class WindowActions:
 
     def choose_model_folder(self) -> None:
         """Loads a model from a folder."""
-        folder = QFileDialog.getExistingDirectory(self._window, "Open model folder")
+        folder = QFileDialog.getExistingDirectory(self._window, tr("Open model folder"))
         if folder:
             self.load_model(folder)
             self._window.fill_models()

@@ -1,7 +1,7 @@
-"""Models on this machine: which pairs there are, where their files lie, and how the starter is set up. No MLX here.
+"""Models on this machine and on the hub: which pairs there are, where files lie, fetching, checking, deleting. No MLX here.
 
-``ensure_starter`` sets the starter pair up and returns it; ``resolve_pair`` only looks. Each name is imported on first
-use, so the window pays for none of it at its start.
+``ensure_starter`` sets the starter pair up and returns it; ``resolve_pair`` only looks. ``plan_download`` and ``Downloader`` fetch
+others. Each name is imported on first use, so the window pays for none of it at its start.
 """
 
 from __future__ import annotations
@@ -13,30 +13,69 @@ from engine.models.entries import PairEntry, PairState, ResolvedPair
 
 if TYPE_CHECKING:
     from engine.models.catalog import list_pairs, resolve_pair
+    from engine.models.download import Downloader, discard, list_downloads
+    from engine.models.download_types import DownloadPlan, DownloadProblem, DownloadState, Outcome, Progress, RemoteFile
+    from engine.models.fit import fits
     from engine.models.gguf_import import import_gguf
+    from engine.models.hub_search import search_hub
+    from engine.models.installed import installed
+    from engine.models.planning import plan_download
     from engine.models.starter import ensure_starter, verify_starter
+    from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
+    from engine.models.token import read_token, save_token
+    from engine.models.upkeep import delete_model, plan_repair, verify_model
+
+_HOMES = {
+    "catalog": ("list_pairs", "resolve_pair"),
+    "download": ("Downloader", "discard", "list_downloads"),
+    "download_types": ("DownloadPlan", "DownloadProblem", "DownloadState", "Outcome", "Progress", "RemoteFile"),
+    "fit": ("fits",),
+    "gguf_import": ("import_gguf",),
+    "hub_search": ("search_hub",),
+    "installed": ("installed",),
+    "planning": ("plan_download",),
+    "starter": ("ensure_starter", "verify_starter"),
+    "store_types": ("Fit", "HubModel", "InstalledModel", "MemoryNeed"),
+    "token": ("read_token", "save_token"),
+    "upkeep": ("delete_model", "plan_repair", "verify_model"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "DownloadPlan",
+    "DownloadProblem",
+    "DownloadState",
+    "Downloader",
+    "Fit",
+    "HubModel",
+    "InstalledModel",
+    "MemoryNeed",
+    "Outcome",
     "PairEntry",
     "PairState",
+    "Progress",
+    "RemoteFile",
     "ResolvedPair",
+    "delete_model",
+    "discard",
     "ensure_starter",
+    "fits",
     "import_gguf",
+    "installed",
+    "list_downloads",
     "list_pairs",
+    "plan_download",
+    "plan_repair",
+    "read_token",
     "resolve_pair",
+    "save_token",
+    "search_hub",
+    "verify_model",
     "verify_starter",
 ]
 
-_HOMES = {
-    "ensure_starter": "starter",
-    "import_gguf": "gguf_import",
-    "list_pairs": "catalog",
-    "resolve_pair": "catalog",
-    "verify_starter": "starter",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(importlib.import_module(f"{__name__}.{_HOME_OF[name]}"), name)

@@ -22,6 +22,7 @@ class Situation:
     """What decides which commands are enabled."""
 
     state: EngineState = EngineState.NO_MODEL
+    loaded: bool = False
     has_text: bool = False
     has_chat: bool = False
     has_question: bool = False
@@ -60,6 +61,8 @@ class Actions(Protocol):
     def focus_models(self) -> None: ...
     def choose_model_folder(self) -> None: ...
     def reload_model(self) -> None: ...
+    def unload_model(self) -> None: ...
+    def show_load_report(self) -> None: ...
     def learn_now(self) -> None: ...
     def use_draft(self, learned: bool) -> None: ...
     def forget_learned(self) -> None: ...
@@ -156,7 +159,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("toggle_sidebar", "View", "Show or Hide Chats", lambda a: a.toggle_sidebar(), "Ctrl+Alt+S", separated=True),
     Command("choose_model", "Model", "Choose Model", lambda a: a.focus_models(), "Ctrl+L"),
     Command("model_folder", "Model", "Open Model Folder …", lambda a: a.choose_model_folder(), "Ctrl+O"),
+    Command(
+        "load_report", "Model", "Model Details", lambda a: a.show_load_report(), "Ctrl+Shift+I", lambda s: s.loaded, separated=True
+    ),
     Command("reload_model", "Model", "Load Again", lambda a: a.reload_model(), "", lambda s: s.state not in BUSY),
+    Command("unload_model", "Model", "Unload Model", lambda a: a.unload_model(), "", lambda s: s.loaded),
     Command(
         "learn_now",
         "Model",

@@ -149,6 +149,11 @@ class EngineWorker(QObject):
 
         self._run(job_id, cancel, work)
 
+    @Slot(int, object)
+    def unload(self, job_id: int, cancel: threading.Event) -> None:
+        """Gives the loaded pair's memory back."""
+        self._run(job_id, cancel, self._let_go)
+
     @Slot(int, object, object)
     def generate(self, job_id: int, request: GenerationRequest, cancel: threading.Event) -> None:
         """Posts the request's events one by one."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from app.core.words import number
 from engine import Finished
 
 MODE_NAMES = {"auto": "Auto", "dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup"}
@@ -27,6 +28,17 @@ def seconds(duration_s: float) -> str:
         return f"{duration_s:.1f} s"
     minutes, rest = divmod(round(duration_s), 60)
     return f"{minutes} min {rest} s"
+
+
+def size(count: int) -> str:
+    """Bytes in words, by thousands as the system's own file manager counts: "85 kB", "93.2 MB", "9.1 GB"."""
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 999.5:
+            break
+        value, unit = value / 1000, larger
+    whole = unit in ("B", "kB") or value >= 99.95
+    return f"{number(value, ',.0f' if whole else ',.1f')} {unit}"
 
 
 def cache_words(cached_tokens: int, prompt_tokens: int, source: str) -> str:

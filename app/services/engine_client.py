@@ -72,6 +72,7 @@ class EngineClient(QObject):
     draft_changed = Signal(object)
 
     _load = Signal(int, str, object)
+    _unload = Signal(int, object)
     _generate = Signal(int, object, object)
     _count = Signal(int, object, object)
     _learn = Signal(int, object, object)
@@ -83,6 +84,7 @@ class EngineClient(QObject):
         self.state = EngineState.NO_MODEL
         self.info: PairInfo | None = None
         self.pair = ""
+        self.last_pair = ""  # the last one that could be loaded
         self._last_id = 0
         self._job: _Job | None = None
         self._count_job: _Job | None = None
@@ -92,7 +94,8 @@ class EngineClient(QObject):
         self._thread.setObjectName("engine")
         self._worker = EngineWorker(loader)
         self._worker.moveToThread(self._thread)
-        for signal, slot in ((self._load, self._worker.load), (self._generate, self._worker.generate),
+        for signal, slot in ((self._load, self._worker.load), (self._unload, self._worker.unload),
+                             (self._generate, self._worker.generate),
                              (self._count, self._worker.count), (self._learn, self._worker.learn),
                              (self._choose, self._worker.choose_draft), (self._finish, self._worker.finish)):  # fmt: skip
             signal.connect(slot, Qt.ConnectionType.QueuedConnection)
@@ -107,14 +110,17 @@ class EngineClient(QObject):
 
     def load(self, pair: str) -> None:
         """Loads ``pair``; whatever runs now is cancelled and its late results are dropped."""
-        self._supersede()
-        self.pause_learning()
-        self._drain()  # a draft that was taken until now belongs to the old pair
-        self._asides.clear()
-        self.pair, self.info = pair, None
-        self._job = self._new_job("load")
+        self._job = self._leave_pair("load")
+        self.pair = pair
         self._set_state(EngineState.LOADING)
         self._load.emit(self._job.id, pair, self._job.cancel)
+
+    def unload(self) -> None:
+        """Gives the pair's memory back; an answer in progress is stopped first. ``NO_MODEL`` follows once it is done."""
+        self._job = self._leave_pair("unload")
+        self._set_state(EngineState.STOPPING)
+        self._patience.start()
+        self._unload.emit(self._job.id, self._job.cancel)
 
     def generate(self, request: GenerationRequest) -> int:
         """Starts an answer and returns its id. A request that still runs is cancelled and superseded."""
@@ -233,6 +239,8 @@ class EngineClient(QObject):
             log.error("%s\n%s", job.failure.message, job.failure.details)
         if job.kind == "load":
             self._on_load_ended(job)
+        elif job.kind == "unload":
+            self._set_state(EngineState.LOST if job.failure is not None else EngineState.NO_MODEL)
         else:
             # After a bug nobody knows what state the engine is in: it has to be loaded again.
             lost = job.failure is not None and job.failure.is_bug
@@ -243,6 +251,7 @@ class EngineClient(QObject):
 
     def _on_load_ended(self, job: _Job) -> None:
         if self.info is not None:
+            self.last_pair = self.pair
             self._set_state(EngineState.READY)
             self.loaded.emit(self.info)
         elif job.failure is not None:
@@ -279,6 +288,15 @@ class EngineClient(QObject):
             self._set_state(EngineState.LOST)
 
     # Small parts
+
+    def _leave_pair(self, kind: str) -> _Job:
+        """Cancels what runs with the loaded pair, whose late results are dropped, and begins a job that replaces or unloads it."""
+        self._supersede()
+        self.pause_learning()
+        self._drain()  # a draft that was taken until now belongs to the old pair
+        self._asides.clear()
+        self.info = None
+        return self._new_job(kind)
 
     def _new_job(self, kind: str) -> _Job:
         self._last_id += 1

@@ -31,6 +31,7 @@ from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
 from app.ui.labels import ElidedLabel
 from app.ui.learning_notice import LearningNotice
+from app.ui.loading_notice import LoadingNotice
 from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.sidebar import Sidebar
@@ -63,6 +64,7 @@ class MainWindow(QMainWindow):
         self._connect()
         self.updates = UpdateNotice(self, services.updates)
         self.learning = LearningNotice(self, services.learning)
+        self.loading = LoadingNotice(self, services.client)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)
         self.fill_models()
@@ -158,6 +160,8 @@ class MainWindow(QMainWindow):
         self.sidebar.chats.delete_asked.connect(self.do.ask_delete)
         self.models.chosen.connect(self.do.load_model)
         self.models.folder_asked.connect(self.do.choose_model_folder)
+        self.models.load_asked.connect(self.do.reload_model)
+        self.models.report_asked.connect(self.do.show_load_report)
         self.compare.replay_asked.connect(self.do.replay)
         self.compare.copy_asked.connect(self.do.copy_report)
         self.compare.close_asked.connect(self.do.show_chat)
@@ -211,7 +215,7 @@ class MainWindow(QMainWindow):
             self.banner.settle("ready")
         if state is EngineState.LOST and self.banner.isHidden():
             text = tr("The engine does not answer. Your chats are saved.")
-            self.banner.show_message(text, tr("Load again"), self.do.reload_model, until="ready")
+            self.banner.show_message(text, *self.loading.way_back(), until="ready")
 
     def _on_loaded(self, info: PairInfo) -> None:
         self.models.show_state(EngineState.READY, info)
@@ -235,7 +239,7 @@ class MainWindow(QMainWindow):
         if failure.is_overflow:
             self.banner.show_message(failure.message, tr("New chat"), self.do.new_chat_with_last_prompt, until="chat")
         elif state in (EngineState.LOST, EngineState.NO_MODEL):
-            self.banner.show_message(failure.message, tr("Load again"), self.do.reload_model, until="ready")
+            self.banner.show_message(failure.message, *self.loading.way_back(), until="ready")
         elif self.services.conversation.can_retry():
             self.banner.show_message(failure.message, tr("Retry"), self.do.answer_again, until="chat")
         else:
@@ -282,6 +286,7 @@ class MainWindow(QMainWindow):
         talk, learning, info = self.services.conversation, self.services.learning, self.services.client.info
         return Situation(
             state=self.services.client.state,
+            loaded=info is not None,
             has_text=bool(self.composer.text()),
             has_chat=talk.chat is not None,
             has_question=any(message.role == "user" for message in talk.messages),

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QWidget
+from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QPushButton, QToolButton, QWidget
 
 from app.core.engine_words import engine_words
-from app.core.words import mark, tr
+from app.core.words import tr
 from app.services.engine_client import EngineState
 from app.ui import theme
 from engine import LoadProgress, PairInfo
 from engine.models import PairEntry
 
-OTHER = mark("Open model folder …")
-
 
 class ModelPicker(QWidget):
-    """``chosen(pair)`` fires on the user's choice; ``folder_asked()`` from its last row."""
+    """``chosen(pair)`` fires on the user's choice; ``folder_asked()`` from the last row.
+
+    ``load_asked()`` comes from the button shown while no model is loaded, ``report_asked()`` from the one while one is.
+    """
 
     chosen = Signal(str)
     folder_asked = Signal()
+    load_asked = Signal()
+    report_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
@@ -29,32 +32,46 @@ class ModelPicker(QWidget):
         self.progress.setAccessibleName(tr("Loading progress"))
         self.progress.setFixedWidth(96)
         self.progress.setFixedHeight(theme.S)
+        self.load = QPushButton(tr("Load"))
+        self.load.setToolTip(tr("Load the chosen model"))
+        self.load.clicked.connect(self.load_asked)
+        self.details = QToolButton(autoRaise=True)
+        self.details.setAccessibleName(tr("Model details"))
+        self.details.setToolTip(tr("What was loaded and how"))
+        self.details.clicked.connect(self.report_asked)
         self.box = QComboBox()
         self.box.setAccessibleName(tr("Model"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(self._on_activated)
-        self._pair = ""
+        self._pair, self._without_model = "", True
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.S)
         layout.addWidget(self.state, 0, Qt.AlignmentFlag.AlignRight)
-        layout.addWidget(self.progress)
-        layout.addWidget(self.box)
+        for widget in (self.progress, self.load, self.box, self.details):
+            layout.addWidget(widget)
         self.setFocusProxy(self.box)
 
     def fill(self, entries: list[PairEntry], pair: str) -> None:
-        """Lists ``entries`` with ``pair`` chosen, which may be a folder that is not among them."""
+        """Lists those of ``entries`` that can be loaded, with ``pair`` chosen, which may be a folder that is not among them."""
         self._pair = pair
         self.box.clear()
         for entry in entries:
+            if entry.state != "ready" and entry.id not in (pair, "starter"):
+                continue
             suffix = "" if entry.state == "ready" else f" ({tr(entry.state)})"
             self.box.addItem(entry.name + suffix, entry.id)
             self.box.setItemData(self.box.count() - 1, entry.description, Qt.ItemDataRole.ToolTipRole)
         if self.box.findData(pair) < 0:
-            self.box.addItem(pair.rstrip("/").rsplit("/", 1)[-1] or pair, pair)
+            self.box.addItem(_last_part(pair), pair)
         self.box.insertSeparator(self.box.count())
-        self.box.addItem(tr(OTHER), None)
+        self.box.addItem(tr("Open model folder …"), None)
         self.box.setCurrentIndex(self.box.findData(pair))
+
+    def name_of(self, pair: str) -> str:
+        """How ``pair`` is called in the list."""
+        index = self.box.findData(pair)
+        return self.box.itemText(index) if index >= 0 else _last_part(pair)
 
     def show_state(self, state: EngineState, info: PairInfo | None) -> None:
         """What the engine is doing, in words."""
@@ -65,6 +82,10 @@ class ModelPicker(QWidget):
         self.state.setText(tr(state.value))
         warn = state in (EngineState.LOST, EngineState.NO_MODEL)
         theme.tint(self.state, theme.current().warning if warn else theme.current().quiet)
+        self._without_model = warn
+        self.load.setVisible(warn)
+        self.details.setVisible(info is not None)
+        self.details.setIcon(theme.icon("info", theme.current().quiet))
         tip = ""
         if info is not None:
             length = info.block_length
@@ -85,10 +106,14 @@ class ModelPicker(QWidget):
             self.progress.setValue(round(progress.fraction * 1000))
 
     def _on_activated(self, index: int) -> None:
-        pair = self.box.itemData(index)
-        if pair is None:
+        data = self.box.itemData(index)
+        if data is None:
             self.box.setCurrentIndex(self.box.findData(self._pair))
             self.folder_asked.emit()
-        elif pair != self._pair:
-            self._pair = pair
-            self.chosen.emit(pair)
+        elif data != self._pair or self._without_model:
+            self._pair = data
+            self.chosen.emit(data)
+
+
+def _last_part(pair: str) -> str:
+    return pair.rstrip("/").rsplit("/", 1)[-1] or pair

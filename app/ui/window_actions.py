@@ -201,13 +201,20 @@ class WindowActions:
             return []
 
     def load_model(self, pair: str) -> None:
-        """Loads a pair and remembers the choice."""
-        self._services.settings.update(pair=pair)
+        """Loads a pair; it is remembered once that worked. The chat and what is being written stay."""
         self._services.client.load(pair)
 
     def reload_model(self) -> None:
         """Loads the chosen pair again, after an error."""
         self._services.client.load(self._services.client.pair or self._services.settings.current.pair)
+
+    def unload_model(self) -> None:
+        """Gives the model's memory back."""
+        self._services.client.unload()
+
+    def show_load_report(self) -> None:
+        """Says what was loaded and how."""
+        self._window.loading.show_report()
 
     def focus_models(self) -> None:
         """Opens the model menu."""

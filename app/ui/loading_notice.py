@@ -1,0 +1,37 @@
+"""The window's side of loading: the way back after a failed load, the remembered choice, and the load report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.core.words import tr
+from app.services.engine_client import EngineClient
+from app.ui.load_report import LoadReportDialog
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+
+class LoadingNotice(QObject):
+    """Remembers a pair once it could be loaded: one that ends the program is not tried again at the next start."""
+
+    def __init__(self, window: MainWindow, client: EngineClient):
+        super().__init__(window)
+        self._window, self._client = window, client
+        client.loaded.connect(lambda _info: window.services.settings.update(pair=client.pair))
+
+    def way_back(self) -> tuple[str, Callable[[], None]]:
+        """A button's text and what it does where no model is loaded: the last one that worked, or the same again."""
+        last = self._client.last_pair
+        if last and last != self._client.pair:
+            name = self._window.models.name_of(last)
+            return tr("Load {name}", name=name), lambda: self._window.do.load_model(last)
+        return tr("Load again"), self._window.do.reload_model
+
+    def show_report(self) -> None:
+        """Says what was loaded and how."""
+        if self._client.info is not None:
+            LoadReportDialog(self._client.info, self._window).open()

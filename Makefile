@@ -2,7 +2,7 @@
 # Choose another Python with `make PYTHON=python3.13 run`. Only relative paths here, so that spaces in the folder's name work.
 
 .NOTPARALLEL:
-.PHONY: run test test-all lint bundle-check bundle-index clean libraries test-libraries starter
+.PHONY: run test test-all lint words bundle-check bundle-index clean libraries test-libraries starter
 
 python = .venv/bin/python
 pip = $(python) -m pip --disable-pip-version-check install --quiet
@@ -28,6 +28,10 @@ lint: .venv/.dev
 	@$(python) -m ruff check .
 	@$(python) -m mypy
 	@$(python) -c "from importlinter.cli import lint_imports_command as run; run()"
+
+# The catalogues of resources/locale after a change of the window's texts; it ends with 1 while a translation is missing.
+words: .venv/.dev
+	@PYTHONPATH=packaging $(python) -m words
 
 # Slipstream.app, as far as it can be built and checked without a Mac: downloads about 220 MB once, into build/bundle.
 # Whether macOS packages can be had at all: one small one from the lock.

@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from app.core.chat import ROLES, STATES, Role, State
 from app.core.sanitize import clean_text
+from app.core.words import tr
 
 SCHEME = "slipstream"
 PROMPT_LIMIT = 20_000  # characters
@@ -47,25 +48,25 @@ def prompt_of(link: str) -> str:
     parts = urlsplit(link)
     action = (parts.netloc or parts.path).strip("/")
     if parts.scheme != SCHEME or action not in ("", "new"):
-        raise LinkError("Slipstream does not know what this link asks for.")
+        raise LinkError(tr("Slipstream does not know what this link asks for."))
     prompt = clean_text(parse_qs(parts.query).get("prompt", [""])[0])
     if len(prompt) > PROMPT_LIMIT:
-        raise LinkError(f"The link's text has more than {PROMPT_LIMIT:,} characters: paste it instead.")
+        raise LinkError(tr("The link's text has more than {count} characters: paste it instead.", count=PROMPT_LIMIT))
     return prompt
 
 
 def read_chat(path: Path) -> ImportedChat:
     """The chat in an exported file. Raises ``LinkError``."""
-    problem = f"{path.name} is no chat that Slipstream exported."
+    problem = tr("{file} is no chat that Slipstream exported.", file=path.name)
     try:
         if path.stat().st_size > FILE_LIMIT:
-            raise LinkError(f"{path.name} is larger than {FILE_LIMIT / 1e6:.0f} MB: it was not opened.")
+            raise LinkError(tr("{file} is larger than {size} MB: it was not opened.", file=path.name, size=FILE_LIMIT // 10**6))
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != FORMAT:
-            raise LinkError(f"{path.name} was exported by another version of Slipstream.")
+            raise LinkError(tr("{file} was exported by another version of Slipstream.", file=path.name))
         return ImportedChat(str(content["title"]), tuple(_message(turn, problem) for turn in content["messages"]))
     except OSError as error:
-        raise LinkError(f"{path.name} cannot be read ({error.strerror}).") from error
+        raise LinkError(tr("{file} cannot be read ({reason}).", file=path.name, reason=error.strerror)) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise LinkError(problem) from error
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.core.words import tr
 from engine.models.paths import resources_folder
 
 FEED_LIMIT = 256 * 1024  # bytes
@@ -68,20 +69,20 @@ def read_feed(content: bytes, public_key: str) -> Release:
         payload, signature = envelope["payload"].encode(), base64.b64decode(envelope["signature"], validate=True)
         VerifyKey(base64.b64decode(public_key, validate=True)).verify(payload, signature)
     except (BadSignatureError, KeyProblem, binascii.Error) as error:
-        raise FeedError("The update feed is not signed by Slipstream's makers and was ignored.") from error
+        raise FeedError(tr("The update feed is not signed by Slipstream's makers and was ignored.")) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FeedError("The update feed cannot be read: try again later.") from error
+        raise FeedError(tr("The update feed cannot be read: try again later.")) from error
     return _release(json.loads(payload))
 
 
 def _release(values: dict[str, Any]) -> Release:
     if not isinstance(values, dict) or not all(isinstance(values.get(name), str) for name in _FIELDS):
-        raise FeedError("The update feed lacks something: try again later.")
+        raise FeedError(tr("The update feed lacks something: try again later."))
     release = Release(**{name: values[name] for name in _FIELDS})
     if not _VERSION.fullmatch(release.version) or not _VERSION.fullmatch(release.minimum_macos):
-        raise FeedError("The update feed names no version: try again later.")
+        raise FeedError(tr("The update feed names no version: try again later."))
     if urlsplit(release.page).scheme != "https":
-        raise FeedError("The update feed leads to an unsafe address and was ignored.")
+        raise FeedError(tr("The update feed leads to an unsafe address and was ignored."))
     return release
 
 

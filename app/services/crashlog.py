@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
+from app.core.words import tr
+
 CRASH, PREVIOUS, LOG = "crash.log", "crash-previous.log", "slipstream.log"
 LOG_LIMIT = 1_000_000
 log = logging.getLogger("slipstream")
@@ -64,4 +66,4 @@ class CrashLog:
         if sys.__stderr__ is not None:
             sys.__stderr__.writelines(tracebacks.format_exception(kind, error, traceback))
         if self.on_error is not None and threading.current_thread() is threading.main_thread():
-            self.on_error(f"Something went wrong ({kind.__name__}). The chat is saved; the details are in the log.")
+            self.on_error(tr("Something went wrong ({kind}). The chat is saved; the details are in the log.", kind=kind.__name__))

@@ -8,20 +8,22 @@ from importlib import metadata
 
 import psutil
 
+from app.core.words import tr
+
 PACKAGES = ("mlx", "mlx-lm", "PySide6-Essentials")
 
 
 def describe() -> dict[str, str]:
     """Names and values as shown in a report; nothing that identifies the user."""
     found = {
-        "system": f"{platform.system()} {platform.release()}",
-        "processor": f"{platform.machine()}, {os.cpu_count()} cores",
-        "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
+        tr("system"): f"{platform.system()} {platform.release()}",
+        tr("processor"): tr("{kind}, {count} cores", kind=platform.machine(), count=os.cpu_count()),
+        tr("memory"): f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "python": platform.python_version(),
     }
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
-            found[name] = "not installed"
+            found[name] = tr("not installed")
     return found

@@ -11,6 +11,8 @@ import psutil
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.chat import request_messages
+from app.core.engine_words import engine_words
+from app.core.words import tr
 from app.services.conversation import up_to_last_question
 from app.services.engine_client import BUSY, EngineClient, EngineState
 from app.services.settings import Settings, SettingsService
@@ -31,6 +33,11 @@ def on_mains_power() -> bool:
     """Whether the machine runs on mains power; a machine without a battery does."""
     battery = psutil.sensors_battery()
     return battery is None or battery.power_plugged is True
+
+
+def gain_words(before: float, after: float) -> str:
+    """Tokens per cycle before and after learning."""
+    return tr("{before:.2f} → {after:.2f} tokens/cycle", before=before, after=after)
 
 
 class Learning(QObject):
@@ -127,18 +134,18 @@ class Learning(QObject):
         """One line in words; empty where the user did not agree."""
         if not self._agreed:
             return ""
-        return f"Learning from your chats: {self._words()}"
+        return tr("Learning from your chats: {what}", what=self._words())
 
     def _words(self) -> str:
         info = self._client.info
         if self._note or self.running:
-            return self._note or "beginning"
+            return self._note or tr("beginning")
         if self._run is not None:
-            return "paused"
+            return tr("paused")
         if info is not None and info.learned is not None:
-            figures = f"{info.learned.before:.2f} → {info.learned.after:.2f} tokens/cycle"
-            return figures if info.learned.in_use else f"{figures}, but the original draft is in use"
-        return "begins when there is enough to learn from and nobody uses the window"
+            figures = gain_words(info.learned.before, info.learned.after)
+            return figures if info.learned.in_use else tr("{figures}, but the original draft is in use", figures=figures)
+        return tr("begins when there is enough to learn from and nobody uses the window")
 
     # When it learns
 
@@ -176,7 +183,7 @@ class Learning(QObject):
             return
         if run is None:
             if self._asked:
-                self._asked, self._note = False, "there is nothing new to learn from"
+                self._asked, self._note = False, tr("there is nothing new to learn from")
         elif self._client.learn(chats):
             self._run, self._note = run, ""
             self._keep(RUN, run)
@@ -197,18 +204,20 @@ class Learning(QObject):
 
     def _on_event(self, event: TrainingEvent) -> None:
         if isinstance(event, DataProgress):
-            self._note = f"{event.stage.lower()}, {event.done} of {event.total}"
+            stage = engine_words(event.stage)
+            self._note = tr("{stage}, {done} of {total}", stage=stage[:1].lower() + stage[1:], done=event.done, total=event.total)
         elif isinstance(event, TrainingStep):
-            self._note = f"step {event.step} of {event.steps}"
+            self._note = tr("step {done} of {total}", done=event.step, total=event.steps)
         elif isinstance(event, TrainingFinished) and event.reason != "cancelled":
             self._settle_run()
-            figures = f"{event.before:.2f} → {event.best:.2f} tokens/cycle"
-            self._note = figures if event.better else f"{figures} is no real gain, so the draft stays as it is"
+            figures = gain_words(event.before, event.best)
+            worse = tr("{figures} is no real gain, so the draft stays as it is", figures=figures)
+            self._note = figures if event.better else worse
         self.changed.emit()
 
     def _on_ended(self, failure: Failure | None) -> None:
         if failure is not None:
-            self._refused, self._note = True, failure.message
+            self._refused, self._note = True, engine_words(failure.message)
             self._settle_run()
         elif self._run is not None:
             self._note = ""

@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QUrl, Signal
 from PySide6.QtNetwork import QNetworkAccessManager, QNetworkReply, QNetworkRequest
 
 from app.core.updates import FEED_LIMIT, FeedError, Source, is_newer, read_feed, source
+from app.core.words import mark, tr
 from app.services.settings import KeyValueStore, SettingsService
 from app.store import StoreError
 from engine import __version__
@@ -16,7 +17,7 @@ from engine import __version__
 EVERY_S = 24 * 3600
 TIMEOUT_MS = 15_000
 LAST = "updates_looked_at"
-NO_FEED = "This build has no update feed: look where you got it for a newer version."
+NO_FEED = mark("This build has no update feed: look where you got it for a newer version.")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -52,10 +53,10 @@ class Updates(QObject):
         """Asks the feed now."""
         url = QUrl(self.source.feed)
         if not self.source.usable:
-            self.failed.emit(NO_FEED)
+            self.failed.emit(tr(NO_FEED))
             return
         if url.scheme() != "https" and url.host() not in LOOPBACK:
-            self.failed.emit("The update feed's address is not secure: get Slipstream again from its makers.")
+            self.failed.emit(tr("The update feed's address is not secure: get Slipstream again from its makers."))
             return
         if self._reply is not None:
             return
@@ -82,7 +83,7 @@ class Updates(QObject):
             return
         reply.deleteLater()
         if reply.error() != QNetworkReply.NetworkError.NoError:
-            self.failed.emit(f"The update feed does not answer ({reply.errorString()}): try again later.")
+            self.failed.emit(tr("The update feed does not answer ({reason}): try again later.", reason=reply.errorString()))
             return
         try:
             release = read_feed(bytes(reply.readAll().data()), self.source.public_key)

@@ -7,10 +7,11 @@ from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.core.licences import licences
+from app.core.words import mark, tr
 from app.ui import theme
 from engine import __version__
 
-PURPOSE = "Local language models, sped up by drafts that the model checks itself."
+PURPOSE = mark("Local language models, sped up by drafts that the model checks itself.")
 SIDE = 72
 
 
@@ -19,7 +20,7 @@ class AboutDialog(QDialog):
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
-        self.setWindowTitle("About Slipstream")
+        self.setWindowTitle(tr("About Slipstream"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         picture = QLabel()
         picture.setPixmap(theme.app_icon().pixmap(SIDE, SIDE))
@@ -27,18 +28,18 @@ class AboutDialog(QDialog):
         name.setFont(theme.scaled_font(130, QFont.Weight.DemiBold))
         text = QVBoxLayout()
         text.addWidget(name)
-        text.addWidget(QLabel(PURPOSE, wordWrap=True))
+        text.addWidget(QLabel(tr(PURPOSE), wordWrap=True))
         head = QHBoxLayout()
         head.setSpacing(theme.L)
         head.addWidget(picture, 0, Qt.AlignmentFlag.AlignTop)
         head.addLayout(text, 1)
         self.texts = QPlainTextEdit(readOnly=True)
-        self.texts.setAccessibleName("Licences")
+        self.texts.setAccessibleName(tr("Licences"))
         self.texts.setFont(theme.code_font(90))
         self.texts.setMinimumSize(560, 320)
         self.texts.hide()
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.licences_button = QPushButton("Licences")
+        self.licences_button = QPushButton(tr("Licences"))
         buttons.addButton(self.licences_button, QDialogButtonBox.ButtonRole.ActionRole)
         self.licences_button.clicked.connect(self.show_licences)
         buttons.rejected.connect(self.close)

@@ -9,6 +9,7 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QWidget
 
+from app.core.words import tr
 from app.ui import theme
 
 Until = Literal["dismissed", "ready", "chat"]
@@ -25,12 +26,12 @@ class Banner(QFrame):
         self.label = QLabel(wordWrap=True)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.label.setAccessibleName("Message from Slipstream")
+        self.label.setAccessibleName(tr("Message from Slipstream"))
         self.action = QPushButton()
         self.action.clicked.connect(self._on_action)
         self._close = QToolButton(autoRaise=True)
         self._close.setIconSize(QSize(12, 12))
-        self._close.setAccessibleName("Dismiss")
+        self._close.setAccessibleName(tr("Dismiss"))
         self._close.clicked.connect(self.hide)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.S, theme.S, theme.S)

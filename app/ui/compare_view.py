@@ -76,7 +76,7 @@ class ArmPane(QWidget):
         theme.tint(self.clock, theme.current().quiet)
         self.body.restyle(text_size)
 
-    def mark(self, pays: bool) -> None:
+    def show_gain(self, pays: bool) -> None:
         """Carries the accent where speculation is known to have paid."""
         colour = theme.current().accent if pays else theme.current().quiet
         theme.tint(self._title, colour)
@@ -240,7 +240,7 @@ class CompareView(QWidget):
         failed = over and not identical
         theme.tint(self.verdict, colours.accent if faster else colours.warning if failed else colours.text)
         for name, pane in self.panes.items():
-            pane.mark(name == "dflash" and faster)
+            pane.show_gain(name == "dflash" and faster)
 
     def _details(self) -> str:
         comparison = self._comparison

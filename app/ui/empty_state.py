@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.core.words import mark, tr
 from app.ui import theme
 
 EXAMPLES = (
-    "Write a Python function that checks whether a string is a palindrome.",
-    "Explain how rainbows form.",
-    "List five healthy breakfast ideas.",
+    mark("Write a Python function that checks whether a string is a palindrome."),
+    mark("Explain how rainbows form."),
+    mark("List five healthy breakfast ideas."),
 )
 
 
@@ -22,10 +25,10 @@ class EmptyState(QWidget):
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
-        self._title, self._hint = QLabel("Ask the model on this computer"), QLabel()
-        self._hint.setText("Drafted tokens are checked by the model itself, so the answer is its own, only sooner.")
+        self._title, self._hint = QLabel(tr("Ask the model on this computer")), QLabel()
+        self._hint.setText(tr("Drafted tokens are checked by the model itself, so the answer is its own, only sooner."))
         self._hint.setWordWrap(True)
-        self.buttons = [QPushButton(text) for text in EXAMPLES]
+        self.buttons = [QPushButton(tr(text)) for text in EXAMPLES]
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.XL, theme.XL, theme.XL, theme.XL)
         layout.setSpacing(theme.M)
@@ -34,11 +37,14 @@ class EmptyState(QWidget):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
             layout.addWidget(label)
         layout.addSpacing(theme.S)
-        for button, text in zip(self.buttons, EXAMPLES, strict=True):
-            button.clicked.connect(lambda _checked=False, text=text: self.chosen.emit(text))
+        for button in self.buttons:
+            button.clicked.connect(partial(self._choose, button))
             layout.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(1)
         self.restyle()
+
+    def _choose(self, button: QPushButton) -> None:
+        self.chosen.emit(button.text())
 
     def restyle(self) -> None:
         """Follows the palette."""

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Qt
 from PySide6.QtWidgets import QMessageBox
 
+from app.core.words import mark, tr
 from app.services.engine_client import BUSY
 from app.services.learning import Learning
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
-FORGET = (
+FORGET = mark(
     "Delete what was learned from your chats?\n"
     "The learned drafts of all models are deleted, the original ones are used again, and nothing more is learned until you agree "
     "again. Your chats stay."
@@ -39,14 +40,14 @@ class LearningNotice(QObject):
         if self._window.services.settings.current.learn_from_chats:
             self._learning.learn_now()
         else:
-            text = "Learning from your chats is off: read what it does in the settings and turn it on there."
-            self._window.banner.show_message(text, "Settings", self._window.do.show_settings)
+            text = tr("Learning from your chats is off: read what it does in the settings and turn it on there.")
+            self._window.banner.show_message(text, tr("Settings"), self._window.do.show_settings)
 
     def forget(self) -> None:
         """Asks, then deletes what was learned."""
-        box = QMessageBox(QMessageBox.Icon.Warning, "Forget what was learned", FORGET, parent=self._window)
+        box = QMessageBox(QMessageBox.Icon.Warning, tr("Forget what was learned"), tr(FORGET), parent=self._window)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        delete = box.addButton("Forget", QMessageBox.ButtonRole.DestructiveRole)
+        delete = box.addButton(tr("Forget"), QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         delete.clicked.connect(self._learning.forget)
         box.open()

@@ -92,7 +92,8 @@ class ModelPicker(QWidget):
             drafted = tr("draft {name}, block length {length}", name=info.draft_name, length=length)
             draft = drafted if info.draft_name else engine_words(info.no_draft_reason or "")
             device = tr("{dtype} on {device}", dtype=info.dtype, device=info.device)
-            tip = f"{info.name} · {draft} · {device} · {tr('context {count} tokens', count=info.context_length)}"
+            context = tr("context {count} tokens", count=info.context_length)
+            tip = f"{info.name} · {draft} · {device} · {context}"
             tip = " · ".join((tip, *map(engine_words, info.notices)))
         self.box.setToolTip(tip)
 

@@ -7,6 +7,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.core.updates import Release
+from app.core.words import tr
 from app.ui import theme
 from engine import __version__
 
@@ -16,20 +17,21 @@ class UpdateDialog(QDialog):
 
     def __init__(self, release: Release, parent: QWidget | None = None):
         super().__init__(parent)
-        self.setWindowTitle("A newer Slipstream")
+        self.setWindowTitle(tr("A newer Slipstream"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        line = f"Slipstream {release.version} is out; you have {__version__}. It needs macOS {release.minimum_macos} or newer."
+        line = tr("Slipstream {version} is out; you have {current}. It needs macOS {macos} or newer.", version=release.version,
+                  current=__version__, macos=release.minimum_macos)  # fmt: skip
         self.notes = QPlainTextEdit(release.notes, readOnly=True)
-        self.notes.setAccessibleName("What is new")
+        self.notes.setAccessibleName(tr("What is new"))
         self.notes.setMinimumSize(420, 160)
-        check = QLabel(f"SHA-256 of the disk image: {release.sha256}", wordWrap=True)
+        check = QLabel(tr("SHA-256 of the disk image: {digest}", digest=release.sha256), wordWrap=True)
         check.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.open_button = QPushButton("Open Download Page")
+        self.open_button = QPushButton(tr("Open Download Page"))
         self.open_button.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(release.page)))
         self.open_button.clicked.connect(self.close)
         buttons = QDialogButtonBox()
         buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton("Later", QDialogButtonBox.ButtonRole.RejectRole)
+        buttons.addButton(tr("Later"), QDialogButtonBox.ButtonRole.RejectRole)
         buttons.rejected.connect(self.close)
         whole = QVBoxLayout(self)
         whole.setContentsMargins(theme.XL, theme.L, theme.XL, theme.L)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.core.updates import Release
+from app.core.words import tr
 from app.services.updates import Updates
 from app.ui.update_dialog import UpdateDialog
 from engine import __version__
@@ -22,7 +23,7 @@ class UpdateNotice(QObject):
         super().__init__(window)
         self._window, self._updates, self._asked = window, updates, False
         updates.found.connect(self._on_found)
-        updates.current.connect(lambda: self._answer(f"Slipstream {__version__} is the newest version."))
+        updates.current.connect(lambda: self._answer(tr("Slipstream {version} is the newest version.", version=__version__)))
         updates.failed.connect(self._answer)
 
     def look(self) -> None:
@@ -35,8 +36,8 @@ class UpdateNotice(QObject):
             self._asked = False
             self._show(release)
         else:
-            text = f"Slipstream {release.version} is out."
-            self._window.banner.show_message(text, "What is new", lambda: self._show(release), until="chat")
+            text = tr("Slipstream {version} is out.", version=release.version)
+            self._window.banner.show_message(text, tr("What is new"), lambda: self._show(release), until="chat")
 
     def _show(self, release: Release) -> None:
         UpdateDialog(release, self._window).open()

@@ -1,30 +1,48 @@
-"""What a chat is made of: plain records, and the title taken from its first message."""
+"""What a chat is made of: plain records, what of them the engine reads, and the title taken from the first message."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from app.core.graphemes import safe_cut
 from app.core.sanitize import clean_text
+from app.core.words import tr
 from engine import Message
 
 Role = Literal["system", "user", "assistant"]
 State = Literal["sent", "streaming", "done", "stopped", "interrupted", "failed"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 STATES: tuple[State, ...] = ("sent", "streaming", "done", "stopped", "interrupted", "failed")
-UNTITLED = "New chat"
 TITLE_LENGTH = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """One chat of the sidebar. Times are seconds since 1970."""
+    """One chat of the sidebar. Times are seconds since 1970.
+
+    ``folder`` is "" for none, ``leaf_id`` the message at the end of the branch on show (None: the newest), ``options``
+    what is set for this chat alone (system prompt, sampling, preset).
+    """
 
     id: int
     title: str
     created_at: float
     updated_at: float
+    pinned: bool = False
+    folder: str = ""
+    leaf_id: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text file that goes with a message."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +51,8 @@ class ChatMessage:
 
     ``state`` is "sent" for what the user wrote; an answer is "streaming", then "done", "stopped" by the user, "failed",
     or "interrupted" when the program ended before it did. ``statistics`` is what the line under an answer shows (see
-    ``app.core.figures``), None where there is none.
+    ``app.core.figures``), None where there is none. ``parent_id`` is the message before, None for a chat's first one; messages
+    with one parent are versions of each other.
     """
 
     id: int
@@ -43,17 +62,56 @@ class ChatMessage:
     state: State
     created_at: float
     statistics: dict[str, Any] | None = None
+    parent_id: int | None = None
+    attachments: tuple[Attachment, ...] = ()
+
+    @property
+    def has_text(self) -> bool:
+        """Whether there is anything in it to send."""
+        return bool(self.content.strip()) or bool(self.attachments)
 
 
 def request_messages(messages: list[ChatMessage]) -> tuple[Message, ...]:
     """The turns to send to the engine: every message that has text, whatever became of it."""
-    return tuple(Message(message.role, message.content) for message in messages if message.content.strip())
+    return tuple(Message(message.role, request_text(message)) for message in messages if message.has_text)
+
+
+def request_text(message: ChatMessage) -> str:
+    """What the engine reads of a message: its attachments as fenced blocks under their names, then the text."""
+    parts = [f"{attachment.name}:\n{fenced(attachment.text)}" for attachment in message.attachments]
+    return "\n\n".join([*parts, message.content] if message.content.strip() else parts)
+
+
+def fenced(text: str) -> str:
+    """``text`` as a Markdown code block; the fence is longer than any in the text."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{text.strip(chr(10))}\n{fence}"
+
+
+def up_to_last_question(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
+    """The turns to answer: up to the last user message, with only the newest of several answers in a row."""
+    known = list(messages)
+    last = max((index for index, message in enumerate(known) if message.role == "user"), default=-1)
+    turns: list[ChatMessage] = []
+    for message in known[: last + 1]:
+        if message.role == "assistant" and not message.has_text:
+            continue
+        if turns and message.role == turns[-1].role == "assistant":
+            turns.pop()
+        turns.append(message)
+    return turns
+
+
+def untitled() -> str:
+    """The title of a chat without one."""
+    return tr("New chat")
 
 
 def title_from(text: str) -> str:
-    """A title of at most ``TITLE_LENGTH`` characters from the first line that has text; ``UNTITLED`` where none has."""
+    """A title of at most ``TITLE_LENGTH`` characters from the first line that has text; ``untitled()`` where none has."""
     lines = (" ".join(line.split()) for line in clean_text(text).split("\n"))
-    line = next((line for line in lines if any(char.isprintable() and char != " " for char in line)), UNTITLED)
+    line = next((line for line in lines if any(char.isprintable() and char != " " for char in line)), untitled())
     if len(line) <= TITLE_LENGTH:
         return line
     room = TITLE_LENGTH - 1  # the ellipsis takes one

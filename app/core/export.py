@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 
-from app.core.chat import UNTITLED, Chat, ChatMessage
+from app.core.chat import Chat, ChatMessage, untitled
 from app.core.figures import statistics_line
 
 SPEAKERS = {"system": "Instructions", "user": "You", "assistant": "Answer"}
@@ -58,7 +58,7 @@ def file_name(chat: Chat, extension: str) -> str:
     stem = " ".join(stem.split()).strip(". ")
     stem = stem.encode()[:200].decode(errors="ignore").rstrip(". ")  # a name may have 255 bytes
     if not stem:
-        stem = UNTITLED
+        stem = untitled()
     return f"_{stem}.{extension}" if _RESERVED.fullmatch(stem) else f"{stem}.{extension}"
 
 

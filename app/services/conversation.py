@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.chat import Chat, ChatMessage, State, request_messages, title_from
+from app.core.chat import Attachment, Chat, ChatMessage, State, request_messages, title_from, up_to_last_question
 from app.core.figures import answer_statistics
 from app.core.sanitize import clean_text
 from app.services.comparison_run import ComparisonRun
@@ -103,15 +103,15 @@ class Conversation(QObject):
 
     # Asking
 
-    def send(self, text: str, mode: ChatMode) -> bool:
+    def send(self, text: str, mode: ChatMode, attachments: Sequence[Attachment] = ()) -> bool:
         """Keeps the message and asks for an answer. False: nothing was sent, the reason came by ``failed``."""
         text = clean_text(text)
-        if not text.strip():
+        if not text.strip() and not attachments:
             self.failed.emit(Failure("The prompt is empty: type something to answer."))
             return False
         try:
-            chat = self.chat or self.store.create_chat(title_from(text))
-            message = self.store.add_message(chat.id, "user", text, "sent")
+            chat = self.chat or self.store.create_chat(title_from(text if text.strip() else attachments[0].name))
+            message = self.store.add_message(chat.id, "user", text, "sent", attachments=attachments)
         except StoreError as error:
             self.failed.emit(Failure(str(error)))
             return False
@@ -232,16 +232,3 @@ class Conversation(QObject):
         self.comparison.stop()
         self.client.stop()
         self.save_partial()
-
-
-def up_to_last_question(messages: list[ChatMessage]) -> list[ChatMessage]:
-    """The turns to answer: up to the last user message, with only the newest of several answers to one question."""
-    last = max((index for index, message in enumerate(messages) if message.role == "user"), default=-1)
-    turns: list[ChatMessage] = []
-    for message in messages[: last + 1]:
-        if message.role == "assistant" and not message.content.strip():
-            continue
-        if turns and message.role == turns[-1].role == "assistant":
-            turns.pop()
-        turns.append(message)
-    return turns

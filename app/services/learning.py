@@ -10,10 +10,9 @@ from typing import Any
 import psutil
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.chat import request_messages
+from app.core.chat import request_messages, up_to_last_question
 from app.core.engine_words import engine_words
 from app.core.words import tr
-from app.services.conversation import up_to_last_question
 from app.services.engine_client import BUSY, EngineClient, EngineState
 from app.services.settings import Settings, SettingsService
 from app.store import ChatStore, StoreError

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from app.core.chat import UNTITLED, Chat, ChatMessage, Role, State
+from app.core.chat import Attachment, Chat, ChatMessage, Role, State
 from app.core.sanitize import clean_text
+from app.core.words import tr
 from app.store.connection import open_database, transaction
 from app.store.errors import StoreError, in_words
-from app.store.search import containing, excerpt, matching_messages
+from app.store.rows import (
+    CHAT_COLUMNS,
+    CHAT_WIDTH,
+    MESSAGE_COLUMNS,
+    attachments_json,
+    chat_of,
+    cleaned,
+    folder_of,
+    json_of,
+    message_of,
+    title_of,
+)
+from app.store.search import containing, excerpt, matching_messages, message_text
 
-_MESSAGE = "id, chat_id, role, content, state, created_at, statistics"
-_CHAT = "chats.id, chats.title, chats.created_at, chats.updated_at"
+Parent = int | None | Literal["leaf"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,65 +62,145 @@ class ChatStore:
 
     # --- chats
 
-    def create_chat(self, title: str) -> Chat:
+    def create_chat(self, title: str, folder: str = "", options: Mapping[str, Any] | None = None) -> Chat:
         """A new, empty chat."""
-        now, title = time.time(), _title(title)
+        now, title, folder = time.time(), title_of(title), folder_of(folder)
         with in_words(self._path), transaction(self._db):
-            cursor = self._db.execute("INSERT INTO chats (title, created_at, updated_at) VALUES (?, ?, ?)", (title, now, now))
+            cursor = self._db.execute(
+                "INSERT INTO chats (title, created_at, updated_at, folder, options) VALUES (?, ?, ?, ?, ?)",
+                (title, now, now, folder, json_of(options)),
+            )
         assert cursor.lastrowid is not None
-        return Chat(cursor.lastrowid, title, now, now)
+        return Chat(cursor.lastrowid, title, now, now, False, folder, None, cleaned(options or {}))
 
     def chat(self, chat_id: int) -> Chat | None:
-        """One chat, None if there is none."""
+        """One chat, None if there is none or it was deleted."""
         with in_words(self._path):
-            row = self._db.execute(f"SELECT {_CHAT} FROM chats WHERE id = ?", (chat_id,)).fetchone()
-        return Chat(*row) if row else None
+            query = f"SELECT {CHAT_COLUMNS} FROM chats WHERE id = ? AND deleted_at IS NULL"
+            row = self._db.execute(query, (chat_id,)).fetchone()
+        return chat_of(row) if row else None
 
     def chats(self) -> list[Chat]:
-        """All chats, the one last written to first."""
+        """All chats, the pinned ones first, then the one last written to."""
+        query = f"SELECT {CHAT_COLUMNS} FROM chats WHERE deleted_at IS NULL ORDER BY pinned DESC, updated_at DESC, id DESC"
         with in_words(self._path):
-            return [Chat(*row) for row in self._db.execute(f"SELECT {_CHAT} FROM chats ORDER BY updated_at DESC, id DESC")]
+            return [chat_of(row) for row in self._db.execute(query)]
 
     def rename_chat(self, chat_id: int, title: str) -> None:
         """Changes the title and not the place in the list; nothing happens if the chat is gone."""
+        self._change_chat(chat_id, "title", title_of(title))
+
+    def pin_chat(self, chat_id: int, pinned: bool) -> None:
+        """Keeps a chat above all others, or no longer."""
+        self._change_chat(chat_id, "pinned", int(pinned))
+
+    def move_chat(self, chat_id: int, folder: str) -> None:
+        """Puts a chat into a folder; "" takes it out. A folder is there as long as a chat is in it."""
+        self._change_chat(chat_id, "folder", folder_of(folder))
+
+    def rename_folder(self, name: str, new: str) -> None:
+        """Gives a folder another name; "" dissolves it. Its chats stay."""
         with in_words(self._path), transaction(self._db):
-            self._db.execute("UPDATE chats SET title = ? WHERE id = ?", (_title(title), chat_id))
+            self._db.execute("UPDATE chats SET folder = ? WHERE folder = ?", (folder_of(new), name))
+
+    def set_options(self, chat_id: int, options: Mapping[str, Any]) -> None:
+        """Keeps what is set for this chat alone."""
+        self._change_chat(chat_id, "options", json_of(options))
+
+    def set_leaf(self, chat_id: int, message_id: int | None) -> None:
+        """Remembers the branch on show by the message at its end."""
+        self._change_chat(chat_id, "leaf_id", message_id)
+
+    def _change_chat(self, chat_id: int, column: str, value: Any) -> None:
+        with in_words(self._path), transaction(self._db):
+            self._db.execute(f"UPDATE chats SET {column} = ? WHERE id = ?", (value, chat_id))
+
+    # --- deleting and taking it back
 
     def delete_chat(self, chat_id: int) -> None:
-        """Deletes a chat with its messages; nothing happens if it is gone already."""
+        """Takes a chat out of every list and search; ``restore_chat`` brings it back until it is purged."""
         with in_words(self._path), transaction(self._db):
-            self._db.execute("DELETE FROM chats WHERE id = ?", (chat_id,))
+            self._db.execute("UPDATE chats SET deleted_at = ? WHERE id = ? AND deleted_at IS NULL", (time.time(), chat_id))
+
+    def restore_chat(self, chat_id: int) -> None:
+        """Brings a deleted chat back as it was."""
+        self._change_chat(chat_id, "deleted_at", None)
+
+    def deleted_chats(self) -> list[tuple[Chat, float]]:
+        """The deleted chats that can be brought back, with the time of deletion, the newest first."""
+        query = f"SELECT {CHAT_COLUMNS}, deleted_at FROM chats WHERE deleted_at IS NOT NULL ORDER BY deleted_at DESC"
+        with in_words(self._path):
+            return [(chat_of(row[:-1]), row[-1]) for row in self._db.execute(query)]
+
+    def delete_messages(self, message_id: int) -> None:
+        """Takes a message and all that follows it, in every branch, out of its chat."""
+        with in_words(self._path), transaction(self._db):
+            self._db.execute(
+                """WITH RECURSIVE gone(id) AS
+                    (SELECT ?1 UNION SELECT messages.id FROM messages JOIN gone ON messages.parent_id = gone.id)
+                UPDATE messages SET deleted_at = ?2 WHERE id IN gone AND deleted_at IS NULL""",
+                (message_id, time.time()),
+            )
+
+    def restore_messages(self, message_id: int) -> None:
+        """Brings back what ``delete_messages(message_id)`` took out."""
+        with in_words(self._path), transaction(self._db):
+            self._db.execute(
+                """UPDATE messages SET deleted_at = NULL WHERE (chat_id, deleted_at) IN
+                    (SELECT chat_id, deleted_at FROM messages WHERE id = ?)""",
+                (message_id,),
+            )
 
     # --- messages
 
     def messages(self, chat_id: int) -> list[ChatMessage]:
-        """The messages of a chat, oldest first."""
+        """The messages of a chat in all its branches, oldest first."""
+        query = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE chat_id = ? AND deleted_at IS NULL ORDER BY id"
         with in_words(self._path):
-            rows = self._db.execute(f"SELECT {_MESSAGE} FROM messages WHERE chat_id = ? ORDER BY id", (chat_id,))
-            return [_message(row) for row in rows]
+            return [message_of(row) for row in self._db.execute(query, (chat_id,))]
 
     def asked_since(self, message_id: int) -> list[tuple[int, int]]:
         """(chat id, id of its newest user message) of every chat with a user message newer than ``message_id``, newest first."""
-        query = """SELECT chat_id, max(id) FROM messages WHERE id > ? AND role = 'user' AND trim(content) != ''
-            GROUP BY chat_id ORDER BY max(id) DESC"""
+        query = """SELECT chat_id, max(messages.id) FROM messages JOIN chats ON chats.id = chat_id
+            WHERE messages.id > ? AND role = 'user' AND trim(content) != ''
+                AND messages.deleted_at IS NULL AND chats.deleted_at IS NULL
+            GROUP BY chat_id ORDER BY max(messages.id) DESC"""
         with in_words(self._path):
             return self._db.execute(query, (message_id,)).fetchall()
 
     def add_message(
-        self, chat_id: int, role: Role, content: str, state: State, statistics: Mapping[str, Any] | None = None
+        self,
+        chat_id: int,
+        role: Role,
+        content: str,
+        state: State,
+        statistics: Mapping[str, Any] | None = None,
+        attachments: Sequence[Attachment] = (),
+        parent: Parent = "leaf",
     ) -> ChatMessage:
-        """Appends a message and returns it as kept (text cleaned). Raises ``StoreError`` also if the chat is gone."""
-        now, content, kept = time.time(), clean_text(content), _json(statistics)
+        """Puts a message after ``parent`` (the end of the branch on show) and shows its branch; returns it as kept.
+
+        Text is cleaned. ``parent`` None: another first message. Raises ``StoreError`` also if the chat is gone.
+        """
+        now, content, kept, files = time.time(), clean_text(content), json_of(statistics), attachments_json(attachments)
         with in_words(self._path), transaction(self._db):
             if not self._touch(chat_id, now):
-                raise StoreError("The chat was deleted: start a new one.")
+                raise StoreError(tr("The chat was deleted: start a new one."))
+            before = self._leaf(chat_id) if parent == "leaf" else parent
             cursor = self._db.execute(
-                """INSERT INTO messages (chat_id, parent_id, role, content, state, created_at, statistics)
-                VALUES (?1, (SELECT max(id) FROM messages WHERE chat_id = ?1), ?2, ?3, ?4, ?5, ?6)""",
-                (chat_id, role, content, state, now, kept),
+                """INSERT INTO messages (chat_id, parent_id, role, content, state, created_at, statistics, attachments)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+                (chat_id, before, role, content, state, now, kept, files),
             )
-        assert cursor.lastrowid is not None
-        return _message((cursor.lastrowid, chat_id, role, content, state, now, kept))
+            self._db.execute("UPDATE chats SET leaf_id = ? WHERE id = ?", (cursor.lastrowid, chat_id))
+        return message_of((cursor.lastrowid, chat_id, role, content, state, now, kept, before, files))
+
+    def _leaf(self, chat_id: int) -> int | None:
+        (leaf,) = self._db.execute("SELECT leaf_id FROM chats WHERE id = ?", (chat_id,)).fetchone()
+        if self._db.execute("SELECT 1 FROM messages WHERE id = ? AND deleted_at IS NULL", (leaf,)).fetchone():
+            return leaf
+        newest = "SELECT max(id) FROM messages WHERE chat_id = ? AND deleted_at IS NULL"
+        return self._db.execute(newest, (chat_id,)).fetchone()[0]
 
     def update_message(
         self,
@@ -117,14 +209,14 @@ class ChatStore:
         state: State | None = None,
         statistics: Mapping[str, Any] | None = None,
     ) -> bool:
-        """Changes what is given; None leaves a field alone. False: the message is gone (its chat was deleted).
+        """Changes what is given; None leaves a field alone. False: the message is gone for good.
 
         While an answer streams, call this about once a second: each call writes the whole text.
         """
         given = {
             "content": None if content is None else clean_text(content),
             "state": state,
-            "statistics": _json(statistics),
+            "statistics": json_of(statistics),
         }
         changes = {column: value for column, value in given.items() if value is not None}
         with in_words(self._path), transaction(self._db):
@@ -146,21 +238,21 @@ class ChatStore:
     # --- search
 
     def search(self, text: str, limit: int = 50) -> list[SearchHit]:
-        """Chats with every word of ``text`` in the title or in one message, the one last written to first."""
+        """Chats with every word of ``text`` in the title or in one message of any branch, the one last written to first."""
         words = clean_text(text).split()
         if not words:
             return []
         condition, parameters = matching_messages(words, self._indexed)
         titled, folded = containing("chats.title", words)
-        query = f"""SELECT {_CHAT}, found.id, messages.content FROM chats
-            LEFT JOIN (SELECT chat_id, max(id) AS id FROM messages WHERE {condition} GROUP BY chat_id) AS found
-                ON found.chat_id = chats.id
+        query = f"""SELECT {CHAT_COLUMNS}, found.id, {message_text("messages")} FROM chats
+            LEFT JOIN (SELECT chat_id, max(id) AS id FROM messages WHERE deleted_at IS NULL AND {condition} GROUP BY chat_id)
+                AS found ON found.chat_id = chats.id
             LEFT JOIN messages ON messages.id = found.id
-            WHERE found.id IS NOT NULL OR ({titled})
+            WHERE chats.deleted_at IS NULL AND (found.id IS NOT NULL OR ({titled}))
             ORDER BY chats.updated_at DESC, chats.id DESC LIMIT ?"""
         with in_words(self._path):
             rows = self._db.execute(query, (*parameters, *folded, limit)).fetchall()
-        return [SearchHit(Chat(*row[:4]), row[4], excerpt(row[5], words) if row[5] else "") for row in rows]
+        return [SearchHit(chat_of(row[:CHAT_WIDTH]), row[-2], excerpt(row[-1], words) if row[-1] else "") for row in rows]
 
     # --- settings
 
@@ -175,32 +267,10 @@ class ChatStore:
         with in_words(self._path), transaction(self._db):
             self._db.execute(
                 "INSERT INTO settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                (key, json.dumps(_cleaned(value))),
+                (key, json.dumps(cleaned(value))),
             )
 
     def _touch(self, chat_id: int, now: float) -> bool:
-        """Moves a chat to the top of the list; False if there is no such chat."""
-        return self._db.execute("UPDATE chats SET updated_at = ? WHERE id = ?", (now, chat_id)).rowcount > 0
-
-
-def _title(title: str) -> str:
-    return " ".join(clean_text(title).split()) or UNTITLED
-
-
-def _json(statistics: Mapping[str, Any] | None) -> str | None:
-    return None if statistics is None else json.dumps(_cleaned(statistics))
-
-
-def _cleaned(value: Any) -> Any:
-    """``value`` with every text in it cleaned, as messages are."""
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, Mapping):
-        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
-    return [_cleaned(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _message(row: tuple[Any, ...]) -> ChatMessage:
-    message_id, chat_id, role, content, state, created_at, statistics = row
-    kept = json.loads(statistics) if statistics else None
-    return ChatMessage(message_id, chat_id, role, content, state, created_at, kept)
+        """Moves a chat to the top of the list; False if there is no such chat, or it was deleted."""
+        changed = self._db.execute("UPDATE chats SET updated_at = ? WHERE id = ? AND deleted_at IS NULL", (now, chat_id))
+        return changed.rowcount > 0

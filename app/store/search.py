@@ -6,23 +6,51 @@ import sqlite3
 
 # A pasted file of megabytes would take a second to index: words after this many characters are not found.
 INDEXED_CHARS = 100_000
-# Answers enter the index when they are finished: indexing each step of a stream would cost more than the stream.
-_INDEX = (
-    f"""CREATE VIEW IF NOT EXISTS searchable AS
-        SELECT id, substr(content, 1, {INDEXED_CHARS}) AS content FROM messages WHERE state <> 'streaming'""",
-    """CREATE VIRTUAL TABLE IF NOT EXISTS message_index
-        USING fts5(content, content='searchable', content_rowid='id', tokenize='trigram')""",
+
+
+# How JSON (as ``rows.attachments_json`` writes it) is read as plain text in SQL: FTS5 lets no json_each into its content.
+# A quote of the text itself is escaped, so the first four are found nowhere else; char(1) is in no text that is kept.
+_PLAIN = (
+    ("""'[{"name": "'""", "''"),
+    ("""'", "text": "'""", "char(10)"),
+    ("""'"}, {"name": "'""", "char(10)"),
+    ("""'"}]'""", "''"),
+    (r"'\\'", "char(1)"),
+    (r"""'\"'""", """'"'"""),
+    (r"'\n'", "char(10)"),
+    (r"'\t'", "char(9)"),
+    ("char(1)", r"'\'"),
 )
-_ADD = f"INSERT INTO message_index(rowid, content) VALUES (new.id, substr(new.content, 1, {INDEXED_CHARS}))"
-_REMOVE = f"""INSERT INTO message_index(message_index, rowid, content)
-    VALUES ('delete', old.id, substr(old.content, 1, {INDEXED_CHARS}))"""
+
+
+def message_text(table: str) -> str:
+    """An SQL expression for all text of the message ``table``: its content, then its attachments' names and texts."""
+    files = f"{table}.attachments"
+    for old, new in _PLAIN:
+        files = f"replace({files}, {old}, {new})"
+    return f"substr({table}.content || coalesce(char(10) || {files}, ''), 1, {INDEXED_CHARS})"
+
+
+# Answers enter the index when they are finished: indexing each step of a stream would cost more than the stream.
+_VIEW = f"CREATE VIEW searchable AS SELECT id, {message_text('messages')} AS content FROM messages WHERE state <> 'streaming'"
+_INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS message_index
+    USING fts5(content, content='searchable', content_rowid='id', tokenize='trigram')"""
+_ADD = f"INSERT INTO message_index(rowid, content) VALUES (new.id, {message_text('new')})"
+_REMOVE = f"INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, {message_text('old')})"
 _TRIGGERS = {
-    "index_new": f"AFTER INSERT ON messages WHEN new.state <> 'streaming' BEGIN {_ADD}; END",
-    "index_before_change": f"""BEFORE UPDATE OF content, state ON messages WHEN old.state <> 'streaming'
-        BEGIN {_REMOVE}; END""",
-    "index_after_change": f"""AFTER UPDATE OF content, state ON messages WHEN new.state <> 'streaming'
-        BEGIN {_ADD}; END""",
-    "index_gone": f"BEFORE DELETE ON messages WHEN old.state <> 'streaming' BEGIN {_REMOVE}; END",
+    name: f"CREATE TRIGGER {name} {action}; END"
+    for name, action in (
+        ("index_new", f"AFTER INSERT ON messages WHEN new.state <> 'streaming' BEGIN {_ADD}"),
+        (
+            "index_before_change",
+            f"BEFORE UPDATE OF content, state, attachments ON messages WHEN old.state <> 'streaming' BEGIN {_REMOVE}",
+        ),
+        (
+            "index_after_change",
+            f"AFTER UPDATE OF content, state, attachments ON messages WHEN new.state <> 'streaming' BEGIN {_ADD}",
+        ),
+        ("index_gone", f"BEFORE DELETE ON messages WHEN old.state <> 'streaming' BEGIN {_REMOVE}"),
+    )
 }
 # A trigram needs three characters; shorter words are looked for one message at a time.
 _TRIGRAM = 3
@@ -35,23 +63,24 @@ def has_fts5(db: sqlite3.Connection) -> bool:
 
 def index_is_prepared(db: sqlite3.Connection) -> bool:
     """Whether ``prepare_index`` has nothing to do."""
-    return _triggers(db) == (set(_TRIGGERS) if has_fts5(db) else set())
+    kept = {name: sql for name, sql in _kept(db).items() if name in _TRIGGERS}
+    return kept == (_TRIGGERS if has_fts5(db) else {})
 
 
 def prepare_index(db: sqlite3.Connection) -> None:
-    """Makes or completes the index inside the open transaction.
+    """Makes the index, or makes it anew as this version keeps it, inside the open transaction.
 
     Without FTS5 the triggers are dropped, since every write would fail on them; a later run with FTS5 builds the index
     anew.
     """
+    for name in _TRIGGERS:
+        db.execute(f"DROP TRIGGER IF EXISTS {name}")
     if not has_fts5(db):
-        for name in _TRIGGERS:
-            db.execute(f"DROP TRIGGER IF EXISTS {name}")
         return
-    for statement in _INDEX:
+    db.execute("DROP VIEW IF EXISTS searchable")
+    db.execute(_INDEX)
+    for statement in (_VIEW, *_TRIGGERS.values()):
         db.execute(statement)
-    for name, action in _TRIGGERS.items():
-        db.execute(f"CREATE TRIGGER IF NOT EXISTS {name} {action}")
     db.execute("INSERT INTO message_index(message_index) VALUES ('rebuild')")
 
 
@@ -62,7 +91,7 @@ def matching_messages(words: list[str], indexed: bool) -> tuple[str, list[str]]:
     if long:
         conditions.append("messages.id IN (SELECT rowid FROM message_index WHERE message_index MATCH ?)")
         parameters.append(" ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in long))
-    condition, folded = containing("messages.content", [word for word in words if word not in long])
+    condition, folded = containing(message_text("messages"), [word for word in words if word not in long])
     return " AND ".join([*conditions, *([condition] if folded else [])]), parameters + folded
 
 
@@ -83,5 +112,5 @@ def excerpt(content: str, words: list[str], width: int = 80) -> str:
     return ("…" if start else "") + " ".join(piece.split()) + ("…" if start + width < len(content) else "")
 
 
-def _triggers(db: sqlite3.Connection) -> set[str]:
-    return {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")}
+def _kept(db: sqlite3.Connection) -> dict[str, str]:
+    return dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.chat import TITLE_LENGTH, UNTITLED, ChatMessage, request_messages, title_from
+from app.core.chat import TITLE_LENGTH, ChatMessage, request_messages, title_from, untitled
 from engine import Message
 
 FAMILY = "👩\u200d👩\u200d👧"
@@ -26,8 +26,8 @@ def test_a_title_is_one_short_line_that_can_be_seen(text: str):
     [
         ("Explain rainbows", "Explain rainbows"),
         ("\n\n  First   line \nsecond", "First line"),
-        ("", UNTITLED),
-        (" \n\t\u200b\n", UNTITLED),
+        ("", untitled()),
+        (" \n\t\u200b\n", untitled()),
         ("Write a Python function that checks whether a string is a palindrome", "Write a Python function that checks…"),
         ("日本語" * 20, ("日本語" * 20)[:39] + "…"),
         ("x" * 50, "x" * 39 + "…"),

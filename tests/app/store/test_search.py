@@ -9,10 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.core.chat import Attachment
 from app.store import ChatStore
 from app.store import connection as connection_module
 from app.store import search as search_module
-from app.store.search import has_fts5
+from app.store.search import has_fts5, message_text
 
 
 def pretend_no_fts5(patch: pytest.MonkeyPatch) -> None:
@@ -74,6 +75,39 @@ def test_a_chat_is_found_once_with_its_newest_match_and_the_text_around_it(eithe
     assert "then a PRISM splits light" in hits[1].excerpt
     assert hits[1].excerpt.startswith("…") and hits[1].excerpt.endswith("…")
     assert len(hits[1].excerpt) < 100
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ('print("hi")', True), ("C:\\new", True), ("rain.py", True), ("虹の", True), ("tab here", True), ("second", True),
+        ("question sunlight", True), ("name", False), ('"text":', False), ("\\t", False), ("gone", False),
+    ],
+)  # fmt: skip
+def test_attachments_are_searched_as_the_text_they_hold(either: ChatStore, query: str, found: bool):
+    chat = either.create_chat("first")
+    files = (Attachment("rain.py", 'print("hi")\n\ttab here C:\\new'), Attachment("b", "second 虹の色 sunlight"))
+    either.add_message(chat.id, "user", "a question", "sent", attachments=files)
+    assert titles(either, query) == (["first"] if found else [])
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(st.lists(st.tuples(*[st.text(st.sampled_from('ab"\\,:{}[] \n\t虹nt'))] * 2), min_size=1, max_size=3))
+def test_what_search_reads_of_attachments_is_their_names_and_texts(store: ChatStore, files: list[tuple[str, str]]):
+    message = store.add_message(
+        store.create_chat("a").id, "user", "said", "sent", attachments=[Attachment(*file) for file in files]
+    )
+    (text,) = store._db.execute(f"SELECT {message_text('messages')} FROM messages WHERE id = ?", (message.id,)).fetchone()
+    assert text == "\n".join(["said", *(part for file in files for part in file)])
+    check_index(store)
+
+
+def test_what_was_found_in_another_branch_is_found_too(either: ChatStore):
+    chat = either.create_chat("a")
+    question = either.add_message(chat.id, "user", "question", "sent")
+    hidden = either.add_message(chat.id, "assistant", "a prism", "done")
+    either.add_message(chat.id, "assistant", "a drop", "done", parent=question.id)
+    assert [hit.message_id for hit in either.search("prism")] == [hidden.id]
 
 
 def test_an_empty_query_finds_nothing(either: ChatStore):

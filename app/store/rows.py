@@ -1,0 +1,65 @@
+"""How chats and messages stand in the tables: columns to records and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.core.chat import Attachment, Chat, ChatMessage, untitled
+from app.core.sanitize import clean_text
+
+MESSAGE_COLUMNS = ", ".join(
+    f"messages.{name}"
+    for name in ("id", "chat_id", "role", "content", "state", "created_at", "statistics", "parent_id", "attachments")
+)
+CHAT_COLUMNS = ", ".join(
+    f"chats.{name}" for name in ("id", "title", "created_at", "updated_at", "pinned", "folder", "leaf_id", "options")
+)
+CHAT_WIDTH = CHAT_COLUMNS.count(",") + 1
+
+
+def chat_of(row: Sequence[Any]) -> Chat:
+    """A chat from its ``CHAT_COLUMNS``."""
+    chat_id, title, created_at, updated_at, pinned, folder, leaf_id, options = row
+    kept = json.loads(options) if options else {}
+    return Chat(chat_id, title, created_at, updated_at, bool(pinned), folder, leaf_id, kept)
+
+
+def message_of(row: Sequence[Any]) -> ChatMessage:
+    """A message from its ``MESSAGE_COLUMNS``."""
+    message_id, chat_id, role, content, state, created_at, statistics, parent_id, attachments = row
+    files = tuple(Attachment(each["name"], each["text"]) for each in json.loads(attachments)) if attachments else ()
+    figures = json.loads(statistics) if statistics else None
+    return ChatMessage(message_id, chat_id, role, content, state, created_at, figures, parent_id, files)
+
+
+def title_of(title: str) -> str:
+    """A title as it is kept: on one line, never empty."""
+    return folder_of(title) or untitled()
+
+
+def folder_of(name: str) -> str:
+    """A folder's name as it is kept, on one line; "" for none."""
+    return " ".join(clean_text(name).split())
+
+
+def json_of(values: Mapping[str, Any] | None) -> str | None:
+    """A mapping as JSON text with every text in it cleaned, None for None."""
+    return None if values is None else json.dumps(cleaned(values))
+
+
+def attachments_json(attachments: Sequence[Attachment]) -> str | None:
+    """Attachments as JSON text, None where there are none."""
+    files = [{"name": clean_text(each.name), "text": clean_text(each.text)} for each in attachments]
+    # Unescaped and with json's own spaces: search reads it in SQL.
+    return json.dumps(files, ensure_ascii=False) if files else None
+
+
+def cleaned(value: Any) -> Any:
+    """``value`` with every text in it cleaned, as messages are."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, Mapping):
+        return {cleaned(key): cleaned(item) for key, item in value.items()}
+    return [cleaned(item) for item in value] if isinstance(value, list | tuple) else value

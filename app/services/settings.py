@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, Protocol, get_args
 
@@ -12,8 +13,11 @@ from app.core.words import LANGUAGES, mark
 from app.store import StoreError
 
 ChatMode = Literal["dflash", "baseline", "compare"]
+Appearance = Literal["system", "light", "dark"]
 MODE_NAMES: dict[ChatMode, str] = {"dflash": "DFlash", "baseline": mark("Plain"), "compare": mark("Side by side")}
 log = logging.getLogger(__name__)
+APPEARANCE_NAMES: dict[Appearance, str] = {"system": mark("As the system"), "light": mark("Light"), "dark": mark("Dark")}
+KEY = "settings"
 TEXT_SIZES = (85, 100, 115, 130, 150)
 
 
@@ -27,7 +31,10 @@ class KeyValueStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``temperature`` 0 is greedy, ``max_tokens`` bounds one answer, ``text_size`` is in percent of the system font."""
+    """``temperature`` 0 is greedy, ``max_tokens`` bounds one answer, ``text_size`` is in percent of the system font.
+
+    ``language`` is "system" or a code and counts from the next start; ``notify``: say so when an answer is ready and the user away.
+    """
 
     temperature: float = 0.0
     max_tokens: int = 1024
@@ -37,6 +44,8 @@ class Settings:
     check_updates: bool = False
     learn_from_chats: bool = False
     language: str = "system"
+    appearance: Appearance = "system"
+    notify: bool = True
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -49,27 +58,59 @@ class Settings:
             check_updates=self.check_updates is True,  # nothing but a clear yes is one
             learn_from_chats=self.learn_from_chats is True,
             language=self.language if self.language in LANGUAGES else "system",
+            appearance=self.appearance if self.appearance in APPEARANCE_NAMES else "system",
+            notify=self.notify is not False,
         )
 
 
+def _numbered(values: dict[str, Any]) -> dict[str, Any]:
+    """Version 1 had no number and no choice of language, look and notifications: all take their defaults."""
+    return values
+
+
+# MIGRATIONS[n - 1] brings settings from version n to n + 1. Never change a step that was released: append one.
+MIGRATIONS: list[Callable[[dict[str, Any]], dict[str, Any]]] = [_numbered]
+
+
+def newest() -> int:
+    """The version that this program writes."""
+    return len(MIGRATIONS) + 1
+
+
+def version_of(values: Any) -> int:
+    """The version that wrote ``values``; 1 where that is not said."""
+    version = values.get("version", 1) if isinstance(values, dict) else 1
+    return version if isinstance(version, int) and version >= 1 else 1
+
+
 def parse(values: Any) -> Settings:
-    """Reads settings written by any version: unknown keys are dropped, missing or unusable ones take their defaults."""
+    """Reads settings of any version: older ones step by step, of newer ones what is known; what is unusable takes its default."""
     known = {field.name for field in fields(Settings)}
     try:
-        return Settings(**{key: value for key, value in dict(values).items() if key in known}).checked()
+        current = dict(values)
+        for step in MIGRATIONS[version_of(values) - 1 :]:
+            current = step(current)
+        return Settings(**{key: value for key, value in current.items() if key in known}).checked()
     except (ValueError, TypeError, OverflowError):
         return Settings()
 
 
 class SettingsService(QObject):
-    """``changed(Settings)`` follows every real change; writing is immediate."""
+    """``changed(Settings)`` follows every real change; writing is immediate.
+
+    Settings of a newer version are never written over: this version keeps its own beside them.
+    """
 
     changed = Signal(object)
 
     def __init__(self, store: KeyValueStore, parent: QObject | None = None):
         super().__init__(parent)
-        self._store = store
-        self.current = parse(store.setting("settings", {}))
+        self._store, self._key = store, KEY
+        kept = store.setting(KEY, {})
+        if version_of(kept) > newest():
+            self._key = f"{KEY}_{newest()}"
+            kept = store.setting(self._key, kept)
+        self.current = parse(kept)
 
     def update(self, **values: object) -> None:
         """Changes some fields, for example ``update(mode="compare")``; it takes effect even where it cannot be kept."""
@@ -78,6 +119,6 @@ class SettingsService(QObject):
             self.current = new
             self.changed.emit(new)
             try:
-                self._store.set_setting("settings", asdict(new))
+                self._store.set_setting(self._key, {**asdict(new), "version": newest()})
             except StoreError as error:
                 log.warning("settings not kept: %s", error)  # they hold until the program ends

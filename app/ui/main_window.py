@@ -310,6 +310,7 @@ class MainWindow(QMainWindow):
             self.composer.button.setText(tr("Stopping"))
 
     def _apply_settings(self, settings: Settings) -> None:
+        theme.use_appearance(settings.appearance)
         self.composer.modes.show_mode(settings.mode)
         self.transcript.set_text_size(settings.text_size)
         self.compare.restyle(settings.text_size)

@@ -7,13 +7,14 @@ from functools import lru_cache
 from importlib.resources import files
 
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QWidget
 
 XS, S, M, L, XL = 4, 8, 12, 16, 24
 COLUMN_CHARACTERS = 76
 ICON = QSize(16, 16)
+OWN_PALETTE = "slipstream palette"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,30 @@ class Theme:
     error: QColor
     card: QColor
     line: QColor
+
+
+def use_appearance(appearance: str) -> None:
+    """"light" or "dark", or what the system says, now and whenever it changes."""
+    hints, schemes = QGuiApplication.styleHints(), {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
+    hints.setColorScheme(schemes.get(appearance, Qt.ColorScheme.Unknown))
+    if hints.colorScheme() is not Qt.ColorScheme.Unknown:
+        return  # the platform has both looks and follows
+    application = QGuiApplication.instance()
+    assert application is not None
+    if appearance in schemes:
+        application.setProperty(OWN_PALETTE, True)
+        QApplication.setPalette(_palette(appearance == "dark"))
+    elif application.property(OWN_PALETTE):
+        application.setProperty(OWN_PALETTE, False)
+        QApplication.setPalette(QPalette())
+
+
+def _palette(dark: bool) -> QPalette:
+    """Both looks for platforms that have but one."""
+    palette = QPalette(QColor("#3a3a3c"), QColor("#2a2a2c")) if dark else QPalette(QColor("#f0f0f0"), QColor("#f0f0f0"))
+    palette.setColor(QPalette.ColorRole.Base, QColor("#1e1e20" if dark else "#ffffff"))
+    palette.setColor(QPalette.ColorRole.PlaceholderText, QColor("#98989d" if dark else "#6e6e73"))
+    return palette
 
 
 def current() -> Theme:

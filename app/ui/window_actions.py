@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QMessageBox
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 
 from app.core.export import chat_json, chat_markdown, file_name
 from app.core.words import mark, tr
@@ -259,8 +259,15 @@ class WindowActions:
         self._window.meter.show_reason()
 
     def show_settings(self) -> None:
-        """Opens the settings."""
-        SettingsDialog(self._services.settings, self._services.learning, self._window).open()
+        """Opens the settings, or brings them to the front."""
+        dialog = self._window.findChild(SettingsDialog) or SettingsDialog(self._window)
+        dialog.show()
+        dialog.raise_()
+        dialog.activateWindow()
+
+    def open_data_folder(self) -> None:
+        """Shows where chats and settings lie."""
+        self.open_file(self._services.folder)
 
     def show_about(self) -> None:
         """Says what this is."""
@@ -279,8 +286,8 @@ class WindowActions:
         QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))
 
     def close_window(self) -> None:
-        """Closes the window; on a Mac the app stays."""
-        self._window.close()
+        """Closes the window in front; on a Mac the app stays."""
+        (QApplication.activeWindow() or self._window).close()
 
     def minimise(self) -> None:
         """Puts the window into the Dock."""

@@ -18,7 +18,7 @@ from app.ui.settings_dialog import SettingsDialog
 from engine import RequestError
 from tests.gui.conftest import load, wait_ready
 
-SIZE_WARNING = "This plugin does not support propagateSizeHints"
+SIZE_WARNING = "This plugin does not support"
 
 
 @dataclass
@@ -285,13 +285,13 @@ def test_the_settings_say_what_is_used_and_where_it_stays_before_the_user_agrees
     assert "off" in window.banner.text and not window.services.learning.running
     window.banner.action.click()
     dialog = window.findChild(SettingsDialog)
-    words = " ".join(label.text() for label in dialog.findChildren(type(dialog.learning)))
+    words = " ".join(label.text() for label in dialog.findChildren(type(dialog.privacy.learning)))
     assert all(part in words for part in ("never changes them", "stays on this machine", "Forget What Was Learned"))
-    assert not dialog.learn.isChecked()
-    dialog.learn.setChecked(True)
-    assert window.services.settings.current.learn_from_chats and dialog.learning.text() == window.services.learning.status
+    assert not dialog.privacy.learn.isChecked()
+    dialog.privacy.learn.setChecked(True)
+    assert window.services.settings.current.learn_from_chats and dialog.privacy.learning.text() == window.services.learning.status
     window.services.learning.forget()
-    assert not dialog.learn.isChecked()
+    assert not dialog.privacy.learn.isChecked()
     dialog.close()
     qtbot.waitUntil(lambda: not window.services.client._asides)
 

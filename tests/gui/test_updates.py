@@ -20,7 +20,7 @@ from engine import __version__
 
 SECRET, PUBLIC = feed.keygen()
 FIELDS = {"version": "99.0", "minimum_macos": "14.0", "published": "2026-11-30", "notes": "Much faster.", "sha256": "00"}
-SIZE_WARNING = "This plugin does not support propagateSizeHints"
+SIZE_WARNING = "This plugin does not support"
 
 
 class Server(ThreadingHTTPServer):
@@ -162,7 +162,7 @@ def test_the_settings_window_asks_for_agreement(qtbot, window, services):
     from app.ui.settings_dialog import SettingsDialog
 
     window.do.show_settings()
-    box = window.findChild(SettingsDialog).updates
+    box = window.findChild(SettingsDialog).privacy.updates
     assert not box.isChecked()
     box.click()
     assert services.settings.current.check_updates is True

@@ -19,7 +19,7 @@ run: libraries .venv/.installed starter
 	@$(python) -m app
 
 test: test-libraries .venv/.dev starter lint
-	@$(python) -m pytest -m "not slow" --ignore=tests/perf
+	@$(python) -m pytest -m "not slow" --ignore=tests/perf -n 2 --dist loadfile
 
 test-all: test-libraries .venv/.dev starter lint
 	@$(python) -m pytest

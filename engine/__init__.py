@@ -41,6 +41,7 @@ from engine.learned import forget_all as forget_learned
 from engine.learned import forget_runs
 from engine.options import LoadOptions
 from engine.request import GenerationRequest, Message, SparsePrefill
+from engine.text.thinking import Split, ThinkingSplitter, split_thinking
 from engine.training.settings import DataProgress, Evaluated, TrainingEvent, TrainingFinished, TrainingSettings, TrainingStep
 from engine.verdict import Verdict, compare_tokens, identity_reason
 
@@ -80,9 +81,11 @@ __all__ = [
     "SlipstreamError",
     "Source",
     "SparsePrefill",
+    "Split",
     "Started",
     "Statistics",
     "TextDelta",
+    "ThinkingSplitter",
     "TokenLogprob",
     "TrainingEvent",
     "TrainingFinished",
@@ -95,6 +98,7 @@ __all__ = [
     "forget_runs",
     "identity_reason",
     "load",
+    "split_thinking",
 ]
 
 

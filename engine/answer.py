@@ -23,6 +23,7 @@ from engine.events import (
 )
 from engine.text.detokenize import make_detokenizer
 from engine.text.stop import StopStrings
+from engine.text.thinking import ThinkingSplitter
 
 
 class Answer:
@@ -37,9 +38,11 @@ class Answer:
         start: float,
         fallback: str | None,
         costs: CostCurve | None = None,
+        open_tag: str = "",
     ):
         self._stop_ids, self._prompt_tokens, self._start, self._fallback = stop_ids, prompt_tokens, start, fallback
         self._detokenizer, self._stops = make_detokenizer(tokenizer, stop_ids), StopStrings(stops)
+        self._thoughts, self._thinking_tokens, self._thinking_s = ThinkingSplitter(open_tag), 0, 0.0
         self._text: list[str] = []
         self._tokens: list[int] = []
         self._logprobs: list[TokenLogprob] = []
@@ -100,6 +103,7 @@ class Answer:
                 self._costs.add(step.proposed + 1, step.draft_s, step.verify_s, drafted=step.source == "draft")
             yield Cycle(self._cycles - 1, step.proposed, accepted, len(kept), self._last_at, step.source)
         if kept:
+            self._follow_thoughts(text, len(kept))
             logprobs = step.logprobs[: len(kept)]
             self._logprobs += logprobs
             yield TextDelta(text, kept, self._last_at, logprobs)
@@ -135,6 +139,13 @@ class Answer:
         self._text += parts
         return tuple(kept), "".join(parts)
 
+    def _follow_thoughts(self, text: str, tokens: int) -> None:
+        inside = self._thoughts.thinking
+        self._thoughts.feed(text)
+        if inside or self._thoughts.thinking:
+            self._thinking_tokens += tokens
+            self._thinking_s = self._last_at - self._first_at
+
     def _statistics(self, mode: Mode, decode_s: float) -> Statistics:
         plain = mode == "baseline"
         draft_s, verify_s = self._costs.totals()
@@ -159,4 +170,6 @@ class Answer:
             context_full=self._context_full,
             lookup_proposed=self._lookup_proposed,
             lookup_accepted=self._lookup_accepted,
+            thinking_tokens=self._thinking_tokens if self._thoughts.thought else 0,
+            thinking_s=self._thinking_s if self._thoughts.thought else 0.0,
         )

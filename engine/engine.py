@@ -39,7 +39,10 @@ from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.targets.protocol import Cache, Target
 from engine.text.chat import encode_chat
 from engine.text.detokenize import make_detokenizer
+from engine.text.thinking import opening_tag
 from engine.training.settings import TrainingEvent, TrainingSettings
+
+TAIL = 16  # tokens of a prompt's end that hold any opening tag
 
 
 class Engine:
@@ -75,9 +78,9 @@ class Engine:
         """Tokens of one prefill pass: prompts are cut at its multiples, in every mode. A power of two."""
         return self._chunk
 
-    def encode(self, messages: Sequence[Message]) -> list[int]:
+    def encode(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
         """Prompt token ids of a chat, as ``generate`` would run them."""
-        return encode_chat(self._tokenizer, messages)
+        return encode_chat(self._tokenizer, messages, thinking)
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
         """How many prompt tokens a chat makes, its template included."""
@@ -98,9 +101,9 @@ class Engine:
         request.check_vocabulary(self._target.shape.vocab_size)
         self._drop_unsettled()
         start = time.perf_counter()
-        fitted = fit_context(request, self.encode, self.info.context_length)
+        fitted = fit_context(request, partial(self.encode, thinking=request.thinking), self.info.context_length)
         if request.sparse is not None:
-            fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted))
+            fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted, request.thinking))
         drafter, reason = self._choose(request)
         return self._run(request, fitted, drafter, reason, cancel or threading.Event(), start)
 
@@ -200,10 +203,10 @@ class Engine:
             return None, "Plain decoding: on this machine no block length gives, bit for bit, what single steps give."
         return drafter, reason
 
-    def _read_in_part(self, sparse: SparsePrefill, fitted: Fitted) -> tuple[Run, ...] | None:
+    def _read_in_part(self, sparse: SparsePrefill, fitted: Fitted, thinking: bool | None) -> tuple[Run, ...] | None:
         """The stretches of the prompt to read, None where that is all of it."""
         self._target.make_sparse_cache()  # refuses before anything is done
-        prompt = describe(self._tokenizer, fitted.messages, fitted.ids)
+        prompt = describe(self._tokenizer, fitted.messages, fitted.ids, thinking)
         attend = partial(attention_weights, self._target, prompt.ids, prompt.turn, self.prefill_chunk)
         kept = choose_tokens(sparse, prompt, self._piece, attend)
         return None if kept.all() else tuple(runs_of(kept))
@@ -224,7 +227,8 @@ class Engine:
         mode: Mode = drafter.mode if drafter else "baseline"
         controller = self._controllers.get(drafter.mode) if drafter else None
         costs = controller.costs if controller else None
-        answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs)
+        open_tag = opening_tag(self.decode(prompt[-TAIL:]))
+        answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs, open_tag)
         if reason is not None:
             yield Fallback(reason)
         if fitted.dropped:
@@ -268,8 +272,10 @@ class Engine:
                 widths=self.info.exact_widths if request.exact else None,
             )
             for event in self._decode(state, answer, mode, len(prompt), room < request.max_tokens):
+                if isinstance(event, Started):
+                    event = replace(event, open_tag=open_tag)
                 if isinstance(event, Finished) and recording is not None:
-                    self._unsettled = self._settle(fitted.messages, event.text)
+                    self._unsettled = self._settle(fitted.messages, open_tag + event.text, request.thinking)
                 yield event
 
     @contextmanager
@@ -293,7 +299,8 @@ class Engine:
         if prefix is None or answer.cache:
             yield None
             return
-        places = partial(parting_places, self.encode, fitted.messages, fitted.ids)
+        encode = partial(self.encode, thinking=request.thinking)
+        places = partial(parting_places, encode, fitted.messages, fitted.ids)
         recording = prefix.begin(fitted.ids, cache, session, places, cancel)
         answer.cached_tokens, answer.cache = recording.tokens, recording.source
         failed = False
@@ -306,10 +313,10 @@ class Engine:
             if not failed:
                 prefix.end(recording)
 
-    def _settle(self, messages: Sequence[Message], answer: str) -> Generator[None]:
+    def _settle(self, messages: Sequence[Message], answer: str, thinking: bool | None) -> Generator[None]:
         """Prefills what every next prompt of the chat begins with, as far as whole chunks go, into the prefix cache."""
         prefix = self._prefix
-        ids = continued_prefix(self.encode, messages, answer)
+        ids = continued_prefix(partial(self.encode, thinking=thinking), messages, answer)
         end = len(ids) // self._chunk * self._chunk
         if prefix is None or end >= self.info.context_length or prefix.covered(ids[:end]) >= end:
             return

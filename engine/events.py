@@ -38,6 +38,7 @@ class Started:
     """The first token is known; decoding begins. ``block_length`` is 0 where nothing is proposed; ``mode`` is never auto.
 
     ``cached_tokens`` of the prompt came out of the prefix cache; ``cache`` says from where, or why none did, in a few words.
+    ``open_tag`` is the tag by which the prompt left the model's thinking open: the text begins inside it. "": it does not.
     """
 
     mode: Mode
@@ -46,6 +47,7 @@ class Started:
     block_length: int
     at_s: float
     cache: str = ""
+    open_tag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +163,7 @@ class Statistics:
     ``kept_tokens`` of the prompt were read, None: all of them; otherwise the answer is approximate. ``dropped_messages`` and
     ``dropped_tokens`` were left out of the prompt, ``context_full``: the answer ended where the context does.
     ``lookup_proposed`` and ``lookup_accepted`` are the parts of ``proposed`` and ``accepted`` that were looked up, not drafted.
+    ``thinking_tokens`` of the answer were thought and not said, for ``thinking_s`` seconds from the first token.
     """
 
     mode: Mode
@@ -183,6 +186,8 @@ class Statistics:
     context_full: bool = False
     lookup_proposed: int = 0
     lookup_accepted: int = 0
+    thinking_tokens: int = 0
+    thinking_s: float = 0.0
 
     @property
     def decode_tok_s(self) -> float:

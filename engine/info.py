@@ -24,6 +24,7 @@ class PairInfo:
 
     ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
     ``learned``: the draft learned from the user's chats, None where there is none or it was not asked for.
+    ``thinking_switch``: the chat template can be told to think or not (``GenerationRequest.thinking``).
     ``notices``: what a user should know of this pair, in words, such as a part that is missing from its files.
     """
 
@@ -42,3 +43,4 @@ class PairInfo:
     exact_widths: tuple[int, ...] | None = None
     learned: Learned | None = None
     notices: tuple[str, ...] = ()
+    thinking_switch: bool = False

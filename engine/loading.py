@@ -40,7 +40,7 @@ from engine.prefix.cache import PrefixCache
 from engine.prefix.opening import open_prefix_cache
 from engine.targets.loading import load_target
 from engine.targets.protocol import Target
-from engine.text.chat import stop_token_ids
+from engine.text.chat import stop_token_ids, thinking_switch
 
 CPU_CACHE_BYTES = 64 * 2**20  # MLX keeps freed buffers; on the CPU a little is enough and memory stays near the weights
 
@@ -146,6 +146,7 @@ def _assemble(parts: _Parts, report: _Reporter) -> Engine:
         exact_widths=exactness.widths if exactness else (),
         notices=_notices(resolved.target, tokenizer) + found.notices,
         learned=found.learned,
+        thinking_switch=thinking_switch(tokenizer),
     )
     prefix = _prefix_cache(resolved, target, drafters.get("dflash"), chunk, parts.dtype, options, report)
     stop_ids = stop_token_ids(resolved.target, tokenizer)

@@ -66,7 +66,8 @@ class GenerationRequest:
     steps bit for bit (``PairInfo.exact_widths``), and decodes plainly where there are none. ``use_cache`` False neither starts from
     what earlier requests left in the prefix cache nor leaves anything there. ``overflow`` says what happens to a chat that does not
     fit the context: "refuse" raises ``ContextOverflow``; "drop_oldest" leaves out the oldest turns and keeps system messages and
-    the last user turn. ``sparse`` None reads the whole prompt. Raises ``RequestError`` for values out of range.
+    the last user turn. ``sparse`` None reads the whole prompt. ``thinking`` turns the chat template's switch for thinking on or
+    off, where it has one; None leaves it as the template has it. Raises ``RequestError`` for values out of range.
 
     A token is chosen in every mode in this order: ``logit_bias`` is added to the logits of its token ids;
     ``repetition_penalty`` divides the positive and multiplies the other logits of tokens in prompt or answer;
@@ -97,6 +98,7 @@ class GenerationRequest:
     frequency_penalty: float = 0.0
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = ()  # kept as pairs, so that a request can be hashed
     logprobs: int | None = None
+    thinking: bool | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -29,11 +29,14 @@ class Prompt:
     turn: np.ndarray
 
 
-def describe(tokenizer: Any, messages: Sequence[Message], ids: Sequence[int]) -> Prompt:
-    """The prompt ``ids`` of ``messages``. Raises ``RequestError`` where the tokenizer cannot tell what is the template's."""
+def describe(tokenizer: Any, messages: Sequence[Message], ids: Sequence[int], thinking: bool | None = None) -> Prompt:
+    """The prompt ``ids`` of ``messages``, rendered with ``thinking``.
+
+    Raises ``RequestError`` where the tokenizer cannot tell what is the template's.
+    """
     content, turn = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
     last = max(index for index, message in enumerate(messages) if message.role == "user")
-    for index, (start, stop) in enumerate(content_places(tokenizer, messages, ids)):
+    for index, (start, stop) in enumerate(content_places(tokenizer, messages, ids, thinking)):
         content[start:stop] = True
         turn[start:stop] = index == last
     return Prompt(ids, content, turn)

@@ -13,13 +13,15 @@ from engine.text.chat import chat_turns, render_chat
 MARK = "\ue000{}\ue001"  # stands for a message when the template alone is wanted; private-use characters, so nobody's text
 
 
-def content_places(tokenizer: Any, messages: Sequence[Message], ids: Sequence[int]) -> list[tuple[int, int]]:
-    """For each message the tokens [start, stop) of prompt ``ids`` that hold nothing but its content.
+def content_places(
+    tokenizer: Any, messages: Sequence[Message], ids: Sequence[int], thinking: bool | None = None
+) -> list[tuple[int, int]]:
+    """For each message the tokens [start, stop) of prompt ``ids``, rendered with ``thinking``, that hold nothing but its content.
 
     From the first message on that the template did not take as it is, they are empty: nothing is told from the template then.
     Raises ``RequestError`` where the tokenizer does not say which characters a token stands for.
     """
-    text = render_chat(tokenizer, messages)
+    text = render_chat(tokenizer, messages, thinking)
     backend = getattr(tokenizer, "backend_tokenizer", None)
     encoding = None if backend is None else backend.encode(text, add_special_tokens=not tokenizer.has_chat_template)
     if encoding is None or encoding.ids != list(ids):
@@ -27,16 +29,16 @@ def content_places(tokenizer: Any, messages: Sequence[Message], ids: Sequence[in
     whole = [index for index, (begin, end) in enumerate(encoding.offsets) if end > begin]  # an added token stands for no text
     begins, ends = ([encoding.offsets[index][side] for index in whole] for side in (0, 1))
     places = []
-    for begin, end in _in_text(tokenizer, messages, text):
+    for begin, end in _in_text(tokenizer, messages, text, thinking):
         first, last = bisect_left(begins, begin), bisect_right(ends, end)
         places.append((whole[first], whole[last - 1] + 1) if first < last else (0, 0))
     return places
 
 
-def _in_text(tokenizer: Any, messages: Sequence[Message], text: str) -> list[tuple[int, int]]:
+def _in_text(tokenizer: Any, messages: Sequence[Message], text: str, thinking: bool | None) -> list[tuple[int, int]]:
     """For each message the characters [begin, end) of its content in ``text``, the rendered chat."""
     marked = [Message(message.role, MARK.format(index)) for index, message in enumerate(messages)]
-    frame, at = render_chat(tokenizer, marked), 0
+    frame, at = render_chat(tokenizer, marked, thinking), 0
     places: list[tuple[int, int]] = []
     for index, turn in enumerate(chat_turns(messages)):
         before, found, frame = frame.partition(MARK.format(index))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -11,6 +13,7 @@ from hypothesis import settings
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 from engine.models import ResolvedPair, ensure_starter
+from tests.hub_server import HubServer
 
 # Property tests judge results, not time: a busy machine must not fail them.
 settings.register_profile("no deadline", deadline=None)
@@ -21,3 +24,26 @@ settings.load_profile("no deadline")
 def starter() -> ResolvedPair:
     """The real starter pair in the user's data folder; ``make test`` has set it up before the tests begin."""
     return ensure_starter()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubServer]:
+    """A hub on this machine that everything here asks, with an empty cache and empty folders of our own, and no token."""
+    for name in ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_HUB_CACHE", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub home"))
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "slipstream"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))  # LM Studio's folders lie there
+    import huggingface_hub.constants
+    import keyring
+    from keyring.backends.null import Keyring
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_TOKEN_PATH", str(tmp_path / "hub home" / "token"))
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(Keyring())
+    with HubServer() as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.address)
+        yield server
+    keyring.set_keyring(before)

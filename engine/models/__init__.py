@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from engine.models.fit import fits
     from engine.models.gguf_import import import_gguf
     from engine.models.hub_search import search_hub
+    from engine.models.hub_token import read_token, save_token
     from engine.models.installed import installed
     from engine.models.planning import plan_download
     from engine.models.starter import ensure_starter, verify_starter
     from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
-    from engine.models.token import read_token, save_token
     from engine.models.upkeep import delete_model, plan_repair, verify_model
 
 _HOMES = {
@@ -36,7 +36,7 @@ _HOMES = {
     "planning": ("plan_download",),
     "starter": ("ensure_starter", "verify_starter"),
     "store_types": ("Fit", "HubModel", "InstalledModel", "MemoryNeed"),
-    "token": ("read_token", "save_token"),
+    "hub_token": ("read_token", "save_token"),
     "upkeep": ("delete_model", "plan_repair", "verify_model"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

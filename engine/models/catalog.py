@@ -9,28 +9,39 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError, UnknownModel
-from engine.models import paths, starter
+from engine.models import locate, paths, starter
 from engine.models.entries import PairEntry, PairState, ResolvedPair
+from engine.models.hub_paths import is_repository
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogPair:
-    """A pair of the catalog. ``target`` and ``draft`` are hub ids, or "built-in" for what the program brings itself.
+    """A pair of the catalog. ``target`` and ``draft`` are hub ids, or "built-in" for what the program brings itself; ``base`` is
+    the model that the draft was trained for, of which ``target`` is a conversion. ``family`` is the target's model_type.
 
-    ``download_bytes`` is what a set-up fetches, ``disk_bytes`` what the pair then takes; ``licence`` is an SPDX name.
+    ``download_bytes`` is what a set-up fetches, ``disk_bytes`` what the pair then takes, None where only the hub knows. The caches
+    take ``per_token_bytes`` for each token of context and ``state_bytes`` beside, in bf16. ``context_length`` is in tokens,
+    ``licence`` the target's, an SPDX name where there is one. ``gated``: the hub asks for an account that accepted its terms.
     """
 
     id: str
     name: str
     description: str
+    family: str
+    precision: str
+    base: str
     target: str
     draft: str | None
     block_length: int | None
-    download_bytes: int
-    disk_bytes: int
+    download_bytes: int | None
+    disk_bytes: int | None
+    per_token_bytes: int | None
+    state_bytes: int | None
+    context_length: int | None
     licence: str
+    gated: bool
 
 
 def read_catalog(path: Path | None = None) -> list[CatalogPair]:
@@ -79,10 +90,13 @@ def _entry(pair: CatalogPair) -> PairEntry:
     if pair.id == starter.STARTER_ID:
         state = starter.starter_state()
     else:
-        found = [_cached(part) is not None for part in (pair.target, pair.draft) if part is not None]
-        state = "ready" if all(found) else "incomplete" if any(found) else "not set up"
+        parts = [part for part in (pair.target, pair.draft) if part is not None]
+        found = [locate.find_complete(part) is not None for part in parts]
+        some = any(found) or any(locate.find(part) is not None for part in parts)
+        state = "ready" if all(found) else "incomplete" if some else "not set up"
     size = _size_on_disk(pair) if state == "ready" else 0
-    return PairEntry(pair.id, pair.name, pair.description, state, size)
+    return PairEntry(pair.id, pair.name, pair.description, state, size, pair.download_bytes, pair.target, pair.draft, pair.family,
+                     pair.precision, pair.licence, pair.gated)  # fmt: skip
 
 
 def _size_on_disk(pair: CatalogPair) -> int:
@@ -109,7 +123,7 @@ def _split(text: str) -> tuple[str, str | None]:
     if not cuts:
         return text, None
     usable = [cut for cut in cuts if _is_folder(cut[0])]
-    for fits in (_is_folder, _looks_like_hub_id):
+    for fits in (_is_folder, is_repository):
         for target, draft in reversed(usable):
             if fits(draft):
                 return target, draft
@@ -128,31 +142,9 @@ def _locate(name: str) -> Path:
         if not (folder / "config.json").is_file():
             raise ModelError(f"{folder} has no config.json: choose the folder of a model.")
         return folder.absolute()
-    if not _looks_like_hub_id(name):
+    if not is_repository(name):
         raise UnknownModel(f"{name} is neither a model folder nor a hub id: check the path.")
-    cached = _cached(name)
-    if cached is None:
-        raise ModelError(f"{name} is not on this machine: fetch it with `hf download {name}`.")
-    return cached
-
-
-def _looks_like_hub_id(name: str) -> bool:
-    from huggingface_hub.utils import HFValidationError, validate_repo_id
-
-    try:
-        validate_repo_id(name)
-    except HFValidationError:
-        return False
-    return name.count("/") == 1
-
-
-def _cached(repository: str) -> Path | None:
-    """The newest snapshot in the local hub cache that has a config.json. Never asks the network."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
-    try:
-        folder = Path(snapshot_download(repository, local_files_only=True))
-    except (LocalEntryNotFoundError, OSError):
-        return None
-    return folder if (folder / "config.json").is_file() else None
+    found = locate.find(name)
+    if found is None:
+        raise ModelError(f"{name} is not on this machine: fetch it with `slipstream models add {name}`.")
+    return found

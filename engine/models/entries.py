@@ -11,13 +11,22 @@ PairState = Literal["ready", "not set up", "incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class PairEntry:
-    """One row of the model list. ``size_bytes`` is on disk (0 while not set up)."""
+    """One row of the model list. ``size_bytes`` is on disk (0 while not set up), ``download_bytes`` what a set-up fetches (None:
+    only the hub knows). ``target`` and ``draft`` are hub ids, or "built-in".
+    """
 
     id: str
     name: str
     description: str
     state: PairState
     size_bytes: int
+    download_bytes: int | None = None
+    target: str = ""
+    draft: str | None = None
+    family: str = ""
+    precision: str = ""
+    licence: str = ""
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,7 +217,7 @@ def test_a_name_that_means_no_model_is_code_2_and_one_line(run) -> None:
 def test_a_model_that_was_not_fetched_is_code_1_and_names_the_command(run) -> None:
     code, out, err = run(*generate("org/model"))
     assert (code, out) == (1, "")
-    assert err == "slipstream: org/model is not on this machine: fetch it with `hf download org/model`.\n"
+    assert err == "slipstream: org/model is not on this machine: fetch it with `slipstream models add org/model`.\n"
 
 
 def test_a_draft_for_another_target_is_code_1_and_one_line(run, pair: str, tmp_path: Path) -> None:

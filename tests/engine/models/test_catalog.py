@@ -7,12 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import huggingface_hub.constants
 import pytest
 
 from engine.errors import ModelError, UnknownModel
 from engine.models import ResolvedPair, list_pairs, resolve_pair
 from engine.models.catalog import CatalogPair, read_catalog
+from tests.remote_models import safetensors
 
 
 def model(folder: Path) -> Path:
@@ -22,10 +22,15 @@ def model(folder: Path) -> Path:
 
 
 @pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty hub cache."""
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     return tmp_path / "hub"
+
+
+def with_weights(folder: Path) -> Path:
+    (folder / "model.safetensors").write_bytes(safetensors(10))
+    return folder
 
 
 def fetched(hub: Path, repository: str) -> Path:
@@ -34,7 +39,7 @@ def fetched(hub: Path, repository: str) -> Path:
     root = hub / ("models--" + repository.replace("/", "--"))
     (root / "refs").mkdir(parents=True)
     (root / "refs/main").write_text(commit)
-    return model(root / "snapshots" / commit)
+    return with_weights(model(root / "snapshots" / commit))
 
 
 @pytest.mark.parametrize("name", ["plain", "модель и пробел", "模型", "a+b", "a+", "emoji 🙂"])
@@ -59,19 +64,19 @@ def test_relative_folders_and_the_home_sign_work(tmp_path: Path, monkeypatch: py
     assert resolve_pair("m").target == resolve_pair("~/m").target == folder
 
 
-def test_hub_ids_are_found_in_the_local_cache(hub: Path, tmp_path: Path) -> None:
-    target, draft = fetched(hub, "org/Model-1.5B"), fetched(hub, "z-lab/Model-DFlash")
+def test_hub_ids_are_found_in_the_local_cache(cache: Path, tmp_path: Path) -> None:
+    target, draft = fetched(cache, "org/Model-1.5B"), fetched(cache, "z-lab/Model-DFlash")
     pair = resolve_pair("org/Model-1.5B+z-lab/Model-DFlash")
     assert (pair.name, pair.target, pair.draft) == ("org/Model-1.5B", target, draft)
     local = model(tmp_path / "my+draft")
     assert resolve_pair(f"org/Model-1.5B+{local}").draft == local
 
 
-def test_a_hub_id_not_fetched_names_the_command(hub: Path) -> None:
-    fetched(hub, "org/target")
+def test_a_hub_id_not_fetched_names_the_command(cache: Path) -> None:
+    fetched(cache, "org/target")
     with pytest.raises(ModelError) as info:
         resolve_pair("org/target+org/draft")
-    assert str(info.value) == "org/draft is not on this machine: fetch it with `hf download org/draft`."
+    assert str(info.value) == "org/draft is not on this machine: fetch it with `slipstream models add org/draft`."
 
 
 @pytest.mark.parametrize(
@@ -88,7 +93,7 @@ def test_a_hub_id_not_fetched_names_the_command(hub: Path) -> None:
         ("\udcff", "neither a model folder nor a hub id"),
     ],
 )
-def test_words_that_name_no_model_are_refused_in_one_line(hub: Path, text: str, words: str) -> None:
+def test_words_that_name_no_model_are_refused_in_one_line(cache: Path, text: str, words: str) -> None:
     with pytest.raises(UnknownModel, match=words) as info:
         resolve_pair(text)
     assert "\n" not in str(info.value)
@@ -122,22 +127,24 @@ def test_a_starter_not_set_up_says_how(tmp_path: Path, monkeypatch: pytest.Monke
         resolve_pair("starter")
 
 
-def test_the_catalog_can_hold_pairs_of_the_hub(hub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = CatalogPair("big", "Big", "Larger.", "org/target", "org/draft", 16, 10, 20, "Apache-2.0")
+def test_the_catalog_can_hold_pairs_of_the_hub(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair = CatalogPair("big", "Big", "Larger.", "qwen3", "4-bit", "org/base", "org/target", "org/draft", 16, 10, 20, 1, 0, 4096,
+                       "Apache-2.0", False)  # fmt: skip
     fields = {name: getattr(pair, name) for name in CatalogPair.__slots__}
     path = tmp_path / "catalog.json"
-    path.write_text(json.dumps({"format": 1, "pairs": [fields]}))
+    path.write_text(json.dumps({"format": 2, "pairs": [fields]}))
     assert read_catalog(path) == [pair]
     monkeypatch.setattr("engine.models.catalog.read_catalog", lambda: [pair])
     assert list_pairs()[0].state == "not set up"
-    target = fetched(hub, "org/target")
+    target = fetched(cache, "org/target")
     assert list_pairs()[0].state == "incomplete"
-    draft = fetched(hub, "org/draft")
-    assert (list_pairs()[0].state, list_pairs()[0].size_bytes) == ("ready", 4)
+    draft = fetched(cache, "org/draft")
+    size = sum(file.stat().st_size for folder in (target, draft) for file in folder.iterdir())
+    assert (list_pairs()[0].state, list_pairs()[0].size_bytes) == ("ready", size)
     assert resolve_pair("big") == ResolvedPair("big", "Big", target, draft, 16)
 
 
-@pytest.mark.parametrize("content", ["", "{}", '{"format": 1, "pairs": [{"id": "x"}]}', '{"format": 2, "pairs": []}', "[]"])
+@pytest.mark.parametrize("content", ["", "{}", '{"format": 2, "pairs": [{"id": "x"}]}', '{"format": 1, "pairs": []}', "[]"])
 def test_a_damaged_catalog_gives_one_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "catalog.json"
     path.write_text(content)

@@ -58,6 +58,8 @@ class Script:
     settle_steps: int = 0
     settle_error: Exception | None = None
     cached_tokens: int = 0
+    open_tag: str = ""
+    thinking_switch: bool = False
     learning_steps: int = 3
     learning_step_s: float = 0.0
     learning_figures: tuple[float, float] = (3.0, 3.3)
@@ -91,6 +93,7 @@ class ScriptedEngine:
         self.info = PairInfo(
             pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
             script.block_length if draft else 0, None if draft else "This model has no draft.", 1_000_000,
+            thinking_switch=script.thinking_switch,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -170,7 +173,7 @@ class _Answer:
         self.ttft = self.now()
         block = script.block_length if self.mode == "dflash" else 0
         source = "memory" if script.cached_tokens else ""
-        yield Started(self.mode, self.prompt_tokens, script.cached_tokens, block, self.now(), source)
+        yield Started(self.mode, self.prompt_tokens, script.cached_tokens, block, self.now(), source, script.open_tag)
         self.sent = 1
         yield TextDelta(self.pieces[0], (self.ids[0],), self.now())
         while self.sent < self.limit:

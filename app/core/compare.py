@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from app.core.compare_report import comparison_markdown
-from engine import Event, Fallback, Finished, Mode, PairInfo, Statistics, TextDelta, Verdict, compare_tokens
+from engine import Event, Fallback, Finished, Mode, PairInfo, Started, Statistics, TextDelta, Verdict, compare_tokens
 
 ArmName = Literal["baseline", "dflash"]
 # Longest snippet shown where two answers part.
@@ -35,6 +35,9 @@ class ArmRecorder:
                 self._parts.append(event.text)
                 self._length += len(event.text)
                 self.timeline.append((event.at_s, self._length))
+            case Started() if event.open_tag:
+                self._parts.append(f"{event.open_tag}\n")
+                self._length = len(self._parts[0])
             case Fallback():
                 self.fallback = event.reason
             case Finished():

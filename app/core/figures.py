@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from app.core.words import number
-from engine import Finished
+from engine import Finished, GenerationRequest
 
 MODE_NAMES = {"auto": "Auto", "dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup"}
 
@@ -48,8 +48,10 @@ def cache_words(cached_tokens: int, prompt_tokens: int, source: str) -> str:
     return f"no prompt tokens from the cache: {source}" if source else ""
 
 
-def answer_statistics(finished: Finished) -> dict[str, Any]:
-    """The plain dict kept with an answer: every field and rate of ``Finished.statistics``, and ``finish_reason``."""
+def answer_statistics(finished: Finished, request: GenerationRequest | None = None) -> dict[str, Any]:
+    """The plain dict kept with an answer: every field and rate of ``Finished.statistics``, ``finish_reason``, and of ``request``
+    what one needs to ask for the same answer again: ``temperature`` and ``seed``."""
+    asked = {"temperature": request.temperature, "seed": request.seed} if request is not None else {}
     statistics = finished.statistics
     return {
         **asdict(statistics),
@@ -57,6 +59,7 @@ def answer_statistics(finished: Finished) -> dict[str, Any]:
         "tokens_per_cycle": statistics.tokens_per_cycle,
         "acceptance_rate": statistics.acceptance_rate,
         "finish_reason": finished.reason,
+        **asked,
     }
 
 

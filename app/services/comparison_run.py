@@ -27,7 +27,7 @@ class ComparisonRun(QObject):
         self._client = client
         self.comparison: Comparison | None = None
         self.running: ArmName | None = None
-        self._request: GenerationRequest | None = None
+        self.request: GenerationRequest | None = None
         self._request_id, self._stopped = 0, False
         client.events.connect(self._on_events)
         client.ended.connect(self._on_ended)
@@ -35,7 +35,7 @@ class ComparisonRun(QObject):
     def start(self, prompt: str, request: GenerationRequest) -> None:
         """Runs ``request`` in both modes, everything else the same: neither may start from what an earlier answer left."""
         self.comparison = Comparison(prompt, ArmRecorder("baseline"), ArmRecorder("dflash"))
-        self._request, self._stopped = request, False
+        self.request, self._stopped = request, False
         self.started.emit(self.comparison)
         self._start_arm("baseline")
 
@@ -60,10 +60,10 @@ class ComparisonRun(QObject):
         return arm.text if arm is not None else ""
 
     def _start_arm(self, name: ArmName) -> None:
-        assert self._request is not None
+        assert self.request is not None
         self.running = name
         self.arm_started.emit(name)
-        self._request_id = self._client.generate(replace(self._request, mode=name, use_cache=False))
+        self._request_id = self._client.generate(replace(self.request, mode=name, use_cache=False))
 
     def _on_events(self, request_id: int, events: list[Timed]) -> None:
         if self.running is None or request_id != self._request_id:

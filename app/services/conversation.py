@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.chat import Attachment, Chat, ChatMessage, State, request_messages, title_from, up_to_last_question
 from app.core.figures import answer_statistics
 from app.core.sanitize import clean_text
+from app.services.chat_options import ChatOptionsService
 from app.services.comparison_run import ComparisonRun
 from app.services.engine_client import EngineClient, Timed
 from app.services.settings import ChatMode, SettingsService
 from app.store import ChatStore, StoreError
 from app.worker import Failure
-from engine import Finished, GenerationRequest, Mode, RequestError, TextDelta
+from engine import Finished, GenerationRequest, Mode, RequestError, Started, TextDelta
 
 SAVE_MS = 500
 
 
 @dataclass(slots=True)
 class ActiveAnswer:
-    """The answer being written. ``finished`` is set by the engine's last event."""
+    """The answer being written. ``finished`` is set by the engine's last event; ``opening`` is the tag the prompt ended with."""
 
     request_id: int
     message: ChatMessage
+    request: GenerationRequest
     parts: list[str] = field(default_factory=list)
     finished: Finished | None = None
     saved_length: int = 0
+    opening: str = ""
 
     @property
     def text(self) -> str:
@@ -52,7 +56,8 @@ class Conversation(QObject):
 
     def __init__(self, store: ChatStore, client: EngineClient, settings: SettingsService, parent: QObject | None = None):
         super().__init__(parent)
-        self.store, self.client, self._settings = store, client, settings
+        self.store, self.client = store, client
+        self.options = ChatOptionsService(store, settings, self)
         self.chat: Chat | None = None
         self.messages: list[ChatMessage] = []
         self.active: ActiveAnswer | None = None
@@ -73,6 +78,7 @@ class Conversation(QObject):
         if self.active is not None and self.chat is not None and self.active.message.chat_id == self.chat.id:
             self.save_partial()
             self.messages = self.store.messages(self.chat.id)
+        self.options.follow(self.chat)
         self.opened.emit(self.chat, self.messages)
         self.remember("last_chat", self.chat.id if self.chat else None)  # its failure is told last, so that it stays on show
 
@@ -110,12 +116,14 @@ class Conversation(QObject):
             self.failed.emit(Failure("The prompt is empty: type something to answer."))
             return False
         try:
-            chat = self.chat or self.store.create_chat(title_from(text if text.strip() else attachments[0].name))
+            title = title_from(text if text.strip() else attachments[0].name)
+            chat = self.chat or self.store.create_chat(title, options=self.options.for_new_chat)
             message = self.store.add_message(chat.id, "user", text, "sent", attachments=attachments)
         except StoreError as error:
             self.failed.emit(Failure(str(error)))
             return False
         self.chat = self.store.chat(chat.id)
+        self.options.created(chat)
         self.remember("last_chat", chat.id)
         self.messages.append(message)
         self.message_added.emit(message)
@@ -139,16 +147,16 @@ class Conversation(QObject):
             self.message_added.emit(reply)
             self.comparison.start(asked[-1].content, request)
         else:
-            self.active = ActiveAnswer(self.client.generate(request), reply)
+            self.active = ActiveAnswer(self.client.generate(request), reply, request)
             self.message_added.emit(reply)
         self._save_timer.start()
         return True
 
     def _request(self, asked: list[ChatMessage], mode: Mode) -> GenerationRequest:
-        settings = self._settings.current
         # A pair without a draft answers plainly: the engine says so in a Fallback, it is no error.
         wanted: Mode = "auto" if mode == "dflash" and self.client.info and not self.client.info.draft_name else mode
-        return GenerationRequest(request_messages(asked), wanted, max_tokens=settings.max_tokens, temperature=settings.temperature)
+        options = self.options.current
+        return GenerationRequest(options.turns(request_messages(asked)), wanted, **options.request_fields())
 
     # What comes back
 
@@ -160,6 +168,9 @@ class Conversation(QObject):
         for timed in events:
             if isinstance(timed.event, TextDelta):
                 grown.append(timed.event.text)
+            elif isinstance(timed.event, Started) and timed.event.open_tag:
+                active.opening = f"{timed.event.open_tag}\n"  # kept with the text, so that it says what was thought
+                grown.append(active.opening)
             elif isinstance(timed.event, Finished):
                 active.finished = timed.event
         delta = clean_text("".join(grown))
@@ -174,8 +185,9 @@ class Conversation(QObject):
         self.active = None
         finished = active.finished
         state: State = "failed" if failure else "done" if finished and finished.reason != "cancelled" else "stopped"
-        text = clean_text(finished.text) if finished else active.text
-        self._finish_message(active.message, text, state, finished, failure)
+        text = clean_text(active.opening + finished.text) if finished else active.text
+        statistics = answer_statistics(finished, active.request) if finished else None
+        self._finish_message(active.message, text, state, statistics, failure)
 
     def _on_comparison_ended(self, failure: Failure | None) -> None:
         reply, self._compare_answer = self._compare_answer, None
@@ -184,13 +196,13 @@ class Conversation(QObject):
         arm = self.comparison.best_arm()
         finished = arm.finished if arm else None
         state: State = "failed" if failure else "done" if finished and finished.reason != "cancelled" else "stopped"
-        self._finish_message(reply, clean_text(arm.text) if arm else "", state, finished, failure)
+        statistics = answer_statistics(finished, self.comparison.request) if finished else None
+        self._finish_message(reply, clean_text(arm.text) if arm else "", state, statistics, failure)
 
     def _finish_message(
-        self, message: ChatMessage, text: str, state: State, finished: Finished | None, failure: Failure | None
+        self, message: ChatMessage, text: str, state: State, statistics: dict[str, Any] | None, failure: Failure | None
     ) -> None:
         self._save_timer.stop()
-        statistics = answer_statistics(finished) if finished else None
         try:
             self.store.update_message(message.id, content=text, state=state, statistics=statistics)
         except StoreError as error:

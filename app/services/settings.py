@@ -34,6 +34,7 @@ class Settings:
     """``temperature`` 0 is greedy, ``max_tokens`` bounds one answer, ``text_size`` is in percent of the system font.
 
     ``language`` is "system" or a code and counts from the next start; ``notify``: say so when an answer is ready and the user away.
+    ``preset`` is the id of the preset that new chats begin with, "": the values above.
     """
 
     temperature: float = 0.0
@@ -46,6 +47,7 @@ class Settings:
     language: str = "system"
     appearance: Appearance = "system"
     notify: bool = True
+    preset: str = ""
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -60,6 +62,7 @@ class Settings:
             language=self.language if self.language in LANGUAGES else "system",
             appearance=self.appearance if self.appearance in APPEARANCE_NAMES else "system",
             notify=self.notify is not False,
+            preset=str(self.preset),
         )
 
 

@@ -84,11 +84,13 @@ class ThinkingSplitter:
             return Split()
         if self._channels is not None:
             held, self._held = self._held, ""
-            thinking, answer = self._channels.feed(held, final)
+            part = self._channels.feed(held, final)
             self.thinking = self._channels.thinking
-            self.thought = self.thought or bool(thinking.strip())
-            return Split(thinking, answer)
-        thinking, answer, moved = [], [], False
+            self.thought = self.thought or bool(part.thinking.strip())
+            return part
+        thinking: list[str] = []
+        answer: list[str] = []
+        moved = False
         while True:
             inside, trim = self.thinking, self._trim
             piece, go_on, orphan = self._take_thought(final) if inside else self._take_answer(final)
@@ -224,9 +226,10 @@ class _Channels:
         self.thinking = False
         self._said = False
 
-    def feed(self, text: str, final: bool) -> tuple[str, str]:
+    def feed(self, text: str, final: bool) -> Split:
         self._held += text
-        thinking, answer = [], []
+        thinking: list[str] = []
+        answer: list[str] = []
         while True:
             found = min(((at, mark) for mark in _CHANNEL_MARKS if (at := self._held.find(mark)) >= 0), default=None)
             keep = 0 if final else max(_overlap(self._held, mark) for mark in _CHANNEL_MARKS)
@@ -237,7 +240,7 @@ class _Channels:
             else:
                 (thinking if self.thinking else answer).append(piece)
             if found is None:
-                return "".join(thinking), "".join(answer)
+                return Split("".join(thinking), "".join(answer))
             self._held = self._held[len(found[1]) :]
             if self._pass(found[1]):
                 (thinking if self.thinking else answer).append("\n\n")

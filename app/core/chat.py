@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -101,6 +101,11 @@ def up_to_last_question(messages: Iterable[ChatMessage]) -> list[ChatMessage]:
             turns.pop()
         turns.append(message)
     return turns
+
+
+def title_for(text: str, attachments: Sequence[Attachment] = ()) -> str:
+    """The title of a chat that begins with this message."""
+    return title_from(text if text.strip() or not attachments else attachments[0].name)
 
 
 def untitled() -> str:

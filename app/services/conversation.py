@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.chat import Attachment, Chat, ChatMessage, State, request_messages, title_from, up_to_last_question
+from app.core.chat import (
+    Attachment,
+    Chat,
+    ChatMessage,
+    State,
+    request_messages,
+    title_for,
+    up_to_last_question,
+)
 from app.core.figures import answer_statistics
 from app.core.sanitize import clean_text
+from app.core.tree import ChatTree
+from app.core.words import tr
 from app.services.chat_options import ChatOptionsService
 from app.services.comparison_run import ComparisonRun
 from app.services.engine_client import EngineClient, Timed
@@ -43,13 +53,17 @@ class ActiveAnswer:
 
 
 class Conversation(QObject):
-    """Signals: ``opened(Chat | None, list[ChatMessage])``; ``chats_changed()``; ``message_added(ChatMessage)``;
-    ``answer_grew(message_id, str)``; ``answer_ended(ChatMessage)``; ``failed(Failure)``.
+    """``messages`` is the branch on show, ``tree`` holds the whole chat.
+
+    Signals: ``opened(Chat | None, list[ChatMessage])``; ``chats_changed()``; ``message_added(ChatMessage)`` at the end of the
+    branch on show; ``branch_changed(list[ChatMessage])``, another branch of the same chat; ``answer_grew(message_id, str)``;
+    ``answer_ended(ChatMessage)``; ``failed(Failure)``.
     """
 
     opened = Signal(object, list)
     chats_changed = Signal()
     message_added = Signal(object)
+    branch_changed = Signal(list)
     answer_grew = Signal(int, str)
     answer_ended = Signal(object)
     failed = Signal(object)
@@ -60,6 +74,7 @@ class Conversation(QObject):
         self.options = ChatOptionsService(store, settings, self)
         self.chat: Chat | None = None
         self.messages: list[ChatMessage] = []
+        self.tree = ChatTree()
         self.active: ActiveAnswer | None = None
         self.comparison = ComparisonRun(client, self)
         self.comparison.ended.connect(self._on_comparison_ended)
@@ -71,86 +86,157 @@ class Conversation(QObject):
 
     # Chats
 
-    def open(self, chat_id: int | None) -> None:
-        """Opens a chat, or an empty new one that is created with its first message. A running answer goes on."""
+    def open(self, chat_id: int | None, message_id: int | None = None) -> None:
+        """Opens a chat, or an empty new one that is created with its first message. A running answer goes on.
+
+        With ``message_id`` the branch on show is one that holds this message.
+        """
         self.chat = self.store.chat(chat_id) if chat_id is not None else None
-        self.messages = self.store.messages(self.chat.id) if self.chat is not None else []
-        if self.active is not None and self.chat is not None and self.active.message.chat_id == self.chat.id:
-            self.save_partial()
-            self.messages = self.store.messages(self.chat.id)
+        self.tree = ChatTree(self.store.messages(self.chat.id) if self.chat is not None else ())
+        self._take_partial()
+        self.messages = self.tree.path(self.chat.leaf_id if self.chat else None)
+        if message_id in self.tree and message_id is not None and all(message.id != message_id for message in self.messages):
+            self.messages = self.tree.path(self.tree.newest_leaf(message_id))
+            self._keep_leaf()
         self.options.follow(self.chat)
         self.opened.emit(self.chat, self.messages)
         self.remember("last_chat", self.chat.id if self.chat else None)  # its failure is told last, so that it stays on show
 
-    def rename(self, chat_id: int, title: str) -> None:
-        """Gives a chat another title; an empty one changes nothing."""
-        wanted = bool(clean_text(title).strip())
-        renamed = wanted and self._kept(lambda: self.store.rename_chat(chat_id, title_from(title)))
-        if renamed and self.chat is not None and self.chat.id == chat_id:
-            self.chat = self.store.chat(chat_id)
-        self.chats_changed.emit()
-
-    def delete(self, chat_id: int) -> None:
-        """Deletes a chat; an answer being written in it is stopped first."""
-        if self.answering_in(chat_id):
-            self.client.stop()
-        if self._kept(lambda: self.store.delete_chat(chat_id)) and self.chat is not None and self.chat.id == chat_id:
-            self.open(None)
-        self.chats_changed.emit()
+    def refresh(self) -> None:
+        """Reads the open chat's title, folder and options again after they were changed in the store."""
+        if self.chat is not None:
+            self.chat = self.store.chat(self.chat.id)
 
     def answering_in(self, chat_id: int) -> bool:
         """Whether an answer or comparison of this chat is running."""
         running = self.active.message if self.active else self._compare_answer
         return running is not None and running.chat_id == chat_id
 
+    def answering_below(self, message_id: int) -> bool:
+        """Whether the answer that is running comes after a message of the open chat."""
+        running = self.active.message if self.active else self._compare_answer
+        return running is not None and running.id in self.tree.following(message_id)
+
     def can_retry(self) -> bool:
         """Whether there is a question that could be asked again now."""
         return not self.client.busy and any(message.role == "user" for message in self.messages)
+
+    # Branches
+
+    def version_of(self, message_id: int) -> tuple[int, int]:
+        """(place from 1, count) among the versions of a message; (1, 1) where there are no others."""
+        if message_id not in self.tree:
+            return 1, 1
+        versions = self.tree.versions(message_id)
+        return versions.index(message_id) + 1, len(versions)
+
+    def switch(self, message_id: int, step: int) -> None:
+        """Shows the version ``step`` places further with what follows it; nothing happens where there is none."""
+        leaf = self.tree.leaf_beside(message_id, step) if message_id in self.tree else None
+        if leaf is not None:
+            self.show_branch(leaf)
+
+    def edit(self, message_id: int, text: str, mode: ChatMode) -> bool:
+        """Puts another version beside a message of the user's, with its attachments, and answers it. False: as for ``send``."""
+        message = self.tree[message_id]
+        return self._ask(text, mode, message.attachments, message.parent_id)
+
+    def branch(self, message_id: int) -> None:
+        """Copies the open chat up to a message into a new one and opens that."""
+        self.refresh()
+        chat = self.chat
+        if chat is None or message_id not in self.tree:
+            return
+        self._take_partial()
+        title = tr("{title} (branch)", title=chat.title)
+        try:
+            copy = self.store.copy_chat(replace(chat, title=title, pinned=False), self.tree.path(message_id))
+        except StoreError as error:
+            self.failed.emit(Failure(str(error)))
+            return
+        self.open(copy.id)
+        self.chats_changed.emit()
+
+    def show_branch(self, leaf_id: int | None) -> None:
+        """Shows the branch that ends with a message of the open chat."""
+        self._take_partial()
+        self.messages = self.tree.path(leaf_id)
+        self._keep_leaf()
+        self.branch_changed.emit(self.messages)
+
+    def _keep_leaf(self) -> None:
+        chat, leaf = self.chat, self.messages[-1].id if self.messages else None
+        if chat is not None and chat.leaf_id != leaf:
+            self.chat = replace(chat, leaf_id=leaf)
+            self.kept(lambda: self.store.set_leaf(chat.id, leaf))
+
+    def _take_partial(self) -> None:
+        """The answer being written, as far as it is, so that its branch shows it when it is mounted anew."""
+        if self.active is not None and self.active.message.id in self.tree:
+            self.tree.replace(replace(self.active.message, content=self.active.text))
 
     # Asking
 
     def send(self, text: str, mode: ChatMode, attachments: Sequence[Attachment] = ()) -> bool:
         """Keeps the message and asks for an answer. False: nothing was sent, the reason came by ``failed``."""
+        return self._ask(text, mode, attachments, self.messages[-1].id if self.messages else None)
+
+    def _ask(self, text: str, mode: ChatMode, attachments: Sequence[Attachment], parent_id: int | None) -> bool:
         text = clean_text(text)
         if not text.strip() and not attachments:
-            self.failed.emit(Failure("The prompt is empty: type something to answer."))
+            self.failed.emit(Failure(tr("The prompt is empty: type something to answer.")))
             return False
+        title = title_for(text, attachments)
         try:
-            title = title_from(text if text.strip() else attachments[0].name)
             chat = self.chat or self.store.create_chat(title, options=self.options.for_new_chat)
-            message = self.store.add_message(chat.id, "user", text, "sent", attachments=attachments)
+            message = self.store.add_message(chat.id, "user", text, "sent", attachments=attachments, parent=parent_id)
         except StoreError as error:
             self.failed.emit(Failure(str(error)))
             return False
+        first = self.messages[0] if self.messages and parent_id is None else None
+        if first is not None and chat.title == title_for(first.content, first.attachments):
+            self.kept(lambda: self.store.rename_chat(chat.id, title))  # it was not the user who gave the old one
+        if self.chat is None:
+            self.options.created(chat)
         self.chat = self.store.chat(chat.id)
-        self.options.created(chat)
         self.remember("last_chat", chat.id)
-        self.messages.append(message)
-        self.message_added.emit(message)
+        self._append(message)
         self.chats_changed.emit()
         return self.answer(mode)
 
-    def answer(self, mode: ChatMode) -> bool:
-        """Answers the chat's last user message (once more, if it has an answer already)."""
-        asked = up_to_last_question(self.messages)
+    def answer(self, mode: ChatMode, question_id: int | None = None) -> bool:
+        """Answers a message of the user's, the last one on show by default (once more, if it has an answer already)."""
+        asked = up_to_last_question(self.tree.path(question_id) if question_id in self.tree else self.messages)
         if not asked or self.chat is None:
             return False
         try:
             request = self._request(asked, "baseline" if mode == "baseline" else "dflash")
-            reply = self.store.add_message(self.chat.id, "assistant", "", "streaming")
+            reply = self.store.add_message(self.chat.id, "assistant", "", "streaming", parent=asked[-1].id)
         except (RequestError, StoreError) as error:
             self.failed.emit(Failure(str(error)))
             return False
-        self.messages.append(reply)
         if mode == "compare":
             self._compare_answer = reply
-            self.message_added.emit(reply)
+            self._append(reply)
             self.comparison.start(asked[-1].content, request)
         else:
             self.active = ActiveAnswer(self.client.generate(request), reply, request)
-            self.message_added.emit(reply)
+            self._append(reply)
         self._save_timer.start()
         return True
+
+    def _append(self, message: ChatMessage) -> None:
+        """Shows a message that was just kept at the end of its branch."""
+        self._take_partial()
+        self.tree.add(message)
+        before = self.messages[-1].id if self.messages else None
+        if message.parent_id != before:
+            self.messages = self.tree.path(message.parent_id) if message.parent_id is not None else []
+            self.branch_changed.emit(self.messages)
+        self.messages = [*self.messages, message]
+        if self.chat is not None:
+            self.chat = replace(self.chat, leaf_id=message.id)
+        self.message_added.emit(message)
 
     def _request(self, asked: list[ChatMessage], mode: Mode) -> GenerationRequest:
         # A pair without a draft answers plainly: the engine says so in a Fallback, it is no error.
@@ -207,7 +293,8 @@ class Conversation(QObject):
             self.store.update_message(message.id, content=text, state=state, statistics=statistics)
         except StoreError as error:
             failure = failure or Failure(str(error))
-        ended = ChatMessage(message.id, message.chat_id, "assistant", text, state, message.created_at, statistics)
+        ended = replace(message, content=text, state=state, statistics=statistics)
+        self.tree.replace(ended)
         self.messages = [ended if known.id == ended.id else known for known in self.messages]
         self.answer_ended.emit(ended)
         if failure is not None:
@@ -217,9 +304,10 @@ class Conversation(QObject):
 
     def remember(self, key: str, value: object) -> None:
         """Keeps a small value; a disk that is full costs that value, never what the user was doing."""
-        self._kept(lambda: self.store.set_setting(key, value))
+        self.kept(lambda: self.store.set_setting(key, value))
 
-    def _kept(self, write: Callable[[], object]) -> bool:
+    def kept(self, write: Callable[[], object]) -> bool:
+        """Whether ``write`` could be done; why not comes by ``failed``."""
         try:
             write()
         except StoreError as error:

@@ -12,6 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.chat import request_messages, up_to_last_question
 from app.core.engine_words import engine_words
+from app.core.tree import ChatTree
 from app.core.words import tr
 from app.services.engine_client import BUSY, EngineClient, EngineState
 from app.services.settings import Settings, SettingsService
@@ -196,8 +197,9 @@ class Learning(QObject):
         return {"pair": info.id, "chats": self._store.asked_since(0)[:MOST], "until": new[0][1]}
 
     def _turns(self, chat_id: int, last: int) -> tuple[Message, ...]:
-        """A chat up to the message ``last``; empty if it was deleted."""
-        return request_messages(up_to_last_question([m for m in self._store.messages(chat_id) if m.id <= last]))
+        """The branch of a chat that ends with the question ``last``; empty if it was deleted."""
+        tree = ChatTree(self._store.messages(chat_id))
+        return request_messages(up_to_last_question(tree.path(last))) if last in tree else ()
 
     # What happens
 

@@ -12,6 +12,7 @@ from app.services.engine_client import EngineClient
 from app.services.learning import Learning
 from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
+from app.services.shelf import Shelf
 from app.services.updates import Updates
 from app.store import ChatStore, StoreError
 from app.worker import Loader, load_engine
@@ -35,6 +36,8 @@ class Services(QObject):
         self.client = EngineClient(loader, self)
         self.meter = MeterFeed(self.client, self)
         self.conversation = Conversation(self.store, self.client, self.settings, self)
+        self.shelf = Shelf(self.store, self.conversation, self)
+        self.shelf.tidy()
         self.learning = Learning(self.store, self.client, self.settings, self)
         self.conversation.chats_changed.connect(self.learning.chats_changed)
         self.updates = Updates(self.store, self.settings, self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from app.core.sanitize import clean_text
 from app.core.words import tr
 from app.store.connection import open_database, transaction
 from app.store.errors import StoreError, in_words
+from app.store.purge import purge
 from app.store.rows import (
     CHAT_COLUMNS,
     CHAT_WIDTH,
@@ -22,6 +23,7 @@ from app.store.rows import (
     chat_of,
     cleaned,
     folder_of,
+    insert_chat,
     json_of,
     message_of,
     title_of,
@@ -72,6 +74,12 @@ class ChatStore:
             )
         assert cursor.lastrowid is not None
         return Chat(cursor.lastrowid, title, now, now, False, folder, None, cleaned(options or {}))
+
+    def copy_chat(self, chat: Chat, messages: Sequence[ChatMessage]) -> Chat:
+        """A new chat like ``chat``, written to now, with copies of ``messages``; whole or not at all."""
+        now = time.time()
+        with in_words(self._path), transaction(self._db):
+            return insert_chat(self._db, replace(chat, created_at=now, updated_at=now), messages)
 
     def chat(self, chat_id: int) -> Chat | None:
         """One chat, None if there is none or it was deleted."""
@@ -131,6 +139,20 @@ class ChatStore:
         query = f"SELECT {CHAT_COLUMNS}, deleted_at FROM chats WHERE deleted_at IS NOT NULL ORDER BY deleted_at DESC"
         with in_words(self._path):
             return [(chat_of(row[:-1]), row[-1]) for row in self._db.execute(query)]
+
+    def purge_chats(self, chat_ids: Sequence[int]) -> None:
+        """Takes deleted chats off the disk with all that was kept of them."""
+        with in_words(self._path):
+            purge(self._db, self._indexed, chat_ids)
+
+    def purge_deleted(self, before: float) -> None:
+        """Takes off the disk what was deleted before that time (seconds since 1970), and backups that are older."""
+        with in_words(self._path):
+            old = self._db.execute("SELECT id FROM chats WHERE deleted_at < ?", (before,)).fetchall()
+            purge(self._db, self._indexed, [row[0] for row in old], before)
+            for backup in self._path.parent.glob(f"{self._path.name}.backup-v*"):
+                if backup.stat().st_mtime < before:
+                    backup.unlink()
 
     def delete_messages(self, message_id: int) -> None:
         """Takes a message and all that follows it, in every branch, out of its chat."""

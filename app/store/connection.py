@@ -73,6 +73,7 @@ def _set_pragmas(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA wal_autocheckpoint = 1000")
     db.execute("PRAGMA journal_size_limit = 16777216")
     db.execute("PRAGMA foreign_keys = ON")
+    db.execute("PRAGMA secure_delete = ON")  # what is deleted is overwritten, not only marked as free
 
 
 def _switch_to_wal(db: sqlite3.Connection) -> None:

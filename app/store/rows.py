@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from app.core.chat import Attachment, Chat, ChatMessage, untitled
@@ -32,6 +34,29 @@ def message_of(row: Sequence[Any]) -> ChatMessage:
     files = tuple(Attachment(each["name"], each["text"]) for each in json.loads(attachments)) if attachments else ()
     figures = json.loads(statistics) if statistics else None
     return ChatMessage(message_id, chat_id, role, content, state, created_at, figures, parent_id, files)
+
+
+def insert_chat(db: sqlite3.Connection, chat: Chat, messages: Sequence[ChatMessage], deleted_at: float | None = None) -> Chat:
+    """Writes a whole chat under new ids inside the open transaction, and returns it as kept.
+
+    Parents and ``chat.leaf_id`` are ids of ``messages``, which come parents first; others count as none. An answer that was
+    being written is interrupted.
+    """
+    row = (title_of(chat.title), chat.created_at, chat.updated_at, chat.pinned, folder_of(chat.folder), json_of(chat.options))
+    columns = "title, created_at, updated_at, pinned, folder, options, deleted_at"
+    chat_id = db.execute(f"INSERT INTO chats ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, deleted_at)).lastrowid
+    assert chat_id is not None
+    new: dict[int | None, int | None] = {}
+    for message in messages:
+        state = "interrupted" if message.state == "streaming" else message.state
+        values = (chat_id, new.get(message.parent_id), message.role, clean_text(message.content), state, message.created_at)
+        kept = (*values, json_of(message.statistics), attachments_json(message.attachments))
+        query = """INSERT INTO messages (chat_id, parent_id, role, content, state, created_at, statistics, attachments)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
+        new[message.id] = db.execute(query, kept).lastrowid
+    leaf_id = new.get(chat.leaf_id, max(new.values(), default=None, key=lambda each: each or 0))
+    db.execute("UPDATE chats SET leaf_id = ? WHERE id = ?", (leaf_id, chat_id))
+    return replace(chat, id=chat_id, title=row[0], folder=row[4], leaf_id=leaf_id, options=cleaned(chat.options))
 
 
 def title_of(title: str) -> str:

@@ -26,6 +26,7 @@ from app.services.wiring import Services
 from app.store import StoreError
 from app.ui import theme
 from app.ui.banner import Banner
+from app.ui.branching import Branching
 from app.ui.compare_view import CompareView
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
@@ -153,10 +154,10 @@ class MainWindow(QMainWindow):
         self.composer.draft_changed.connect(self._on_draft)
         self.composer.notice.connect(lambda text: self.banner.show_message(text, until="chat"))
         self.empty.chosen.connect(self.do.use_example)
-        self.transcript.retry_asked.connect(self.do.answer_again)
+        self.branching = Branching(self)
         self.sidebar.search_changed.connect(lambda _text: self.fill_chats())
         self.sidebar.chats.open_asked.connect(self.do.open_chat)
-        self.sidebar.chats.rename_asked.connect(talk.rename)
+        self.sidebar.chats.rename_asked.connect(services.shelf.rename)
         self.sidebar.chats.delete_asked.connect(self.do.ask_delete)
         self.models.chosen.connect(self.do.load_model)
         self.models.folder_asked.connect(self.do.choose_model_folder)
@@ -290,6 +291,7 @@ class MainWindow(QMainWindow):
             has_text=bool(self.composer.text()),
             has_chat=talk.chat is not None,
             has_question=any(message.role == "user" for message in talk.messages),
+            has_versions=any(talk.version_of(message.id)[1] > 1 for message in talk.messages),
             has_answer=any(message.role == "assistant" and message.content for message in talk.messages),
             comparing=talk.comparison.running is not None,
             has_comparison=talk.comparison.comparison is not None,

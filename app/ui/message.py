@@ -114,7 +114,10 @@ class UserMessage(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.S, theme.M, theme.S + 2)
         layout.setSpacing(theme.XS)
-        layout.addWidget(self._label)
+        self.tools = QHBoxLayout()  # the transcript puts its own buttons at the end
+        self.tools.addWidget(self._label)
+        self.tools.addStretch(1)
+        layout.addLayout(self.tools)
         layout.addWidget(self._text)
         layout.addWidget(self._more)
         self._text.setPlainText(break_long_runs(message.content[:SHOWN_OF_USER]))
@@ -153,7 +156,7 @@ class AnswerMessage(QWidget):
         self._note = QLabel()
         self._copy = self._button("copy", "Copy answer", self.copy_answer)
         self._retry = self._button("retry", "Answer again", self.retry_asked.emit)
-        footer = QHBoxLayout()
+        self.tools = footer = QHBoxLayout()  # the transcript puts its own buttons at the end
         footer.setSpacing(theme.S)
         for label in (self._note, self._line):
             footer.addWidget(label)
@@ -189,7 +192,7 @@ class AnswerMessage(QWidget):
         self._show_state()
 
     def allow_retry(self, allowed: bool) -> None:
-        """Only the last answer can be asked for again."""
+        """Whether the button to ask again is there."""
         self._retry.setVisible(allowed and self.message.state != "streaming")
 
     def copy_answer(self) -> None:

@@ -2,41 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QFrame, QPushButton, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.core.chat import ChatMessage
+from app.core.sanitize import break_long_runs
+from app.core.words import tr
 from app.ui import theme
+from app.ui.composer import INLINE_PASTE
+from app.ui.mark import Mark
 from app.ui.message import AnswerMessage, UserMessage
+from app.ui.message_editor import MessageEditor
+from app.ui.message_tools import MessageTools
 
 MOUNTED = 40
 NEAR_END = 4  # pixels that still count as the end
 
 
 class Transcript(QScrollArea):
-    """The messages of one chat. ``retry_asked`` comes from the last answer's button."""
+    """The messages of one branch of a chat, of which a piece is mounted: most often its end.
 
-    retry_asked = Signal()
+    Signals, each with a message's id: ``retry_asked(id)`` of an answer; ``switch_asked(id, step)``; ``edit_asked(id)``;
+    ``edited(id, text)``; ``branch_asked(id)``; ``delete_asked(id)``. ``version_of`` tells (place, count) of a message's versions.
+    """
+
+    retry_asked = Signal(int)
+    switch_asked = Signal(int, int)
+    edit_asked = Signal(int)
+    edited = Signal(int, str)
+    branch_asked = Signal(int)
+    delete_asked = Signal(int)
 
     def __init__(self, text_size: int = 100, parent: QWidget | None = None):
         super().__init__(parent)
+        self.version_of: Callable[[int], tuple[int, int]] = lambda _id: (1, 1)
         self._text_size, self._following = text_size, True
-        self._older: list[ChatMessage] = []
+        self._path: list[ChatMessage] = []
+        self._first = self._end = 0  # what is mounted of the path
         self._mounted: dict[int, UserMessage | AnswerMessage] = {}
-        self.setAccessibleName("Chat")
+        self._tools: dict[int, MessageTools] = {}
+        self._mark: Mark | None = None
+        self._editor: MessageEditor | None = None
+        self.setAccessibleName(tr("Chat"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self._lay_out()
+        bar = self.verticalScrollBar()
+        bar.rangeChanged.connect(self._on_range_changed)
+        bar.valueChanged.connect(self._on_value_changed)
+
+    def _lay_out(self) -> None:
         self._page = QWidget()
         self._column = QWidget(self._page)
         self._messages = QVBoxLayout(self._column)
         self._messages.setContentsMargins(0, theme.L, 0, theme.XL)
         self._messages.setSpacing(theme.L)
-        self._earlier = QPushButton("Show earlier messages")
+        self._earlier, self._later = QPushButton(tr("Show earlier messages")), QPushButton(tr("Show later messages"))
         self._earlier.clicked.connect(self.mount_earlier)
-        self._messages.addWidget(self._earlier, 0, Qt.AlignmentFlag.AlignHCenter)
+        self._later.clicked.connect(self.mount_later)
+        for button in (self._earlier, self._later):
+            self._messages.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+            button.hide()
         self._messages.addStretch(1)
         self._page_layout = QVBoxLayout(self._page)
         self._page_layout.setContentsMargins(theme.L, 0, theme.L, 0)
@@ -46,62 +78,109 @@ class Transcript(QScrollArea):
         self._to_end = QToolButton(self.viewport())
         self._to_end.setIcon(theme.icon("down"))
         self._to_end.setIconSize(QSize(18, 18))
-        self._to_end.setAccessibleName("Jump to the end")
-        self._to_end.setToolTip("Jump to the end")
+        self._to_end.setAccessibleName(tr("Jump to the end"))
+        self._to_end.setToolTip(tr("Jump to the end"))
         self._to_end.clicked.connect(self.follow)
         self._to_end.hide()
-        bar = self.verticalScrollBar()
-        bar.rangeChanged.connect(self._on_range_changed)
-        bar.valueChanged.connect(self._on_value_changed)
-        self._earlier.hide()
 
     # Content
 
     def show_messages(self, messages: list[ChatMessage]) -> None:
         """Shows another chat, from its end."""
-        for widget in self._mounted.values():
-            self._messages.removeWidget(widget)
-            widget.hide()
-            widget.deleteLater()
-        self._mounted = {}
-        self._older, recent = messages[:-MOUNTED], messages[-MOUNTED:]
-        for message in recent:
-            self._mount(message, self._messages.count() - 1)
-        self._earlier.setVisible(bool(self._older))
-        self._update_retry()
+        self._keep(0)
+        self._path = list(messages)
+        self._first = self._end = max(0, len(messages) - MOUNTED)
+        self._mount_to(len(messages))
         self.follow()
+
+    def show_branch(self, messages: list[ChatMessage]) -> None:
+        """Shows another branch of the same chat: what both share stays mounted, and where it is."""
+        same = 0
+        for old, new in zip(self._path, messages, strict=False):
+            if old.id != new.id:
+                break
+            same += 1
+        if same <= self._first:
+            self.show_messages(messages)
+            return
+        self._following = False
+        self._keep(same)
+        self._path = list(messages)
+        self._mount_to(min(self._end + MOUNTED, len(messages)))
+
+    def reveal(self, message_id: int) -> None:
+        """Mounts what is around a message, scrolls to it and marks it."""
+        place = next((index for index, message in enumerate(self._path) if message.id == message_id), None)
+        if place is None:
+            return
+        if not self._first <= place < self._end:
+            self._keep(0)
+            self._first = self._end = max(0, place - MOUNTED // 2)
+            self._mount_to(min(place + MOUNTED // 2, len(self._path)))
+        self._settle_layout()
+        widget = self._mounted[message_id]
+        self._following = False
+        self.verticalScrollBar().setValue(widget.mapTo(self._page, widget.rect().topLeft()).y() - theme.XL)
+        self.clear_mark()
+        self._mark = Mark(widget)
+
+    def clear_mark(self) -> None:
+        """Takes the mark off what was searched for."""
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            mark.hide()
+            mark.deleteLater()
 
     def add(self, message: ChatMessage) -> None:
         """Appends a message and goes to it."""
-        self._mount(message, self._messages.count() - 1)
-        self._update_retry()
+        self.clear_mark()
+        at_end = self._end == len(self._path)
+        self._path.append(message)
+        if not at_end:
+            self.show_messages(self._as_grown())
+            return
+        self._mount_to(len(self._path))
         self.follow()
+        if len(self._mounted) > 2 * MOUNTED:
+            self._unmount(self._path[self._first : -MOUNTED])
+            self._first = len(self._path) - MOUNTED
+            self._show_borders()
 
     def grow(self, message_id: int, text: str) -> None:
-        """Appends streamed text to an answer, if it is on show."""
+        """Appends streamed text to an answer, mounted or not."""
         widget = self._mounted.get(message_id)
         if isinstance(widget, AnswerMessage):
             widget.feed(text)
+        else:
+            self._path = [
+                replace(message, content=message.content + text) if message.id == message_id else message for message in self._path
+            ]
 
     def end(self, message: ChatMessage) -> None:
         """An answer is over."""
+        self._path = [message if known.id == message.id else known for known in self._path]
         widget = self._mounted.get(message.id)
         if isinstance(widget, AnswerMessage):
             widget.end(message)
-            self._update_retry()
+            widget.allow_retry(True)
 
     def mount_earlier(self) -> None:
         """Puts the messages before the first one on show above it; what is being read stays where it is."""
         bar = self.verticalScrollBar()
         from_end = bar.maximum() - bar.value()
         self._following = False
-        batch, self._older = self._older[-MOUNTED:], self._older[:-MOUNTED]
-        for offset, message in enumerate(batch):
+        start = max(0, self._first - MOUNTED)
+        for offset, message in enumerate(self._path[start : self._first]):
             self._mount(message, 1 + offset)
-        self._earlier.setVisible(bool(self._older))
-        self._page_layout.activate()
-        self._page.adjustSize()
+        self._first = start
+        self._show_borders()
+        self._settle_layout()
         bar.setValue(bar.maximum() - from_end)
+
+    def mount_later(self) -> None:
+        """Puts the messages after the last one on show below it."""
+        self._following = False
+        self._mount_to(min(self._end + MOUNTED, len(self._path)))
 
     @property
     def answers(self) -> list[AnswerMessage]:
@@ -114,6 +193,51 @@ class Transcript(QScrollArea):
         """How many messages are mounted."""
         return len(self._mounted)
 
+    # Editing
+
+    def edit(self, message_id: int) -> bool:
+        """Opens an editor in the place of a message of the user's. False: it is too long to be laid out."""
+        widget = self._mounted.get(message_id)
+        if not isinstance(widget, UserMessage):
+            return True
+        text = widget.message.content
+        if len(text) > INLINE_PASTE or break_long_runs(text) != text:
+            return False
+        self.close_editor()
+        editor = self._editor = MessageEditor(text, self._text_size, self._column)
+        editor.submitted.connect(lambda text: self.edited.emit(message_id, text))
+        editor.cancelled.connect(self.close_editor)
+        self._messages.insertWidget(self._messages.indexOf(widget) + 1, editor)
+        widget.hide()
+        self._edited = widget
+        editor.setFocus()
+        return True
+
+    def close_editor(self) -> None:
+        """Drops the editor; the message stands as it was."""
+        editor, self._editor = self._editor, None
+        if editor is None:
+            return
+        self._remove(editor)
+        self._edited.show()
+        self.setFocus()
+
+    def current_id(self) -> int | None:
+        """The message that has the keyboard's focus."""
+        focus = QApplication.focusWidget()
+        for message_id, widget in self._mounted.items():
+            if focus is not None and widget.isAncestorOf(focus):
+                return message_id
+        return None
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        self.clear_mark()
+        super().keyPressEvent(event)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        self.clear_mark()
+        super().mousePressEvent(event)
+
     # Scrolling
 
     @property
@@ -123,6 +247,9 @@ class Transcript(QScrollArea):
 
     def follow(self) -> None:
         """Goes to the end and stays there."""
+        if self._end < len(self._path):
+            self.show_messages(self._as_grown())
+            return
         self._following = True
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self._to_end.hide()
@@ -134,7 +261,8 @@ class Transcript(QScrollArea):
 
     def _on_value_changed(self, value: int) -> None:
         # Growth moves the maximum, never the value: only the user, or follow(), gets here away from the end.
-        self._following = value >= self.verticalScrollBar().maximum() - NEAR_END
+        at_end = self._end == len(self._path)
+        self._following = at_end and value >= self.verticalScrollBar().maximum() - NEAR_END
         self._place_button()
 
     def _place_button(self) -> None:
@@ -143,7 +271,8 @@ class Transcript(QScrollArea):
         self._to_end.setGeometry(
             corner.x() - hint.width() - theme.L, corner.y() - hint.height() - theme.M, hint.width(), hint.height()
         )
-        self._to_end.setVisible(not self._following)
+        bar = self.verticalScrollBar()
+        self._to_end.setVisible(bool(self._mounted) and not self._following and bar.maximum() > 0)
         self._to_end.raise_()
 
     # Looks
@@ -155,7 +284,7 @@ class Transcript(QScrollArea):
 
     def restyle(self) -> None:
         """Follows the palette and the text size."""
-        for widget in self._mounted.values():
+        for widget in (*self._mounted.values(), *self._tools.values()):
             widget.restyle(self._text_size)
         self._to_end.setIcon(theme.icon("down"))
         self._set_column_width()
@@ -176,17 +305,61 @@ class Transcript(QScrollArea):
         widest = self.fontMetrics().averageCharWidth() * theme.COLUMN_CHARACTERS + 2 * theme.M
         self._column.setFixedWidth(max(min(widest, self.viewport().width() - 2 * theme.L), 120))
 
+    # Mounting
+
+    def _mount_to(self, end: int) -> None:
+        """Mounts the path up to ``end`` below what is mounted."""
+        for message in self._path[self._end : end]:
+            self._mount(message, self._messages.indexOf(self._later))
+        self._end = end
+        self._show_borders()
+
     def _mount(self, message: ChatMessage, index: int) -> None:
         widget: UserMessage | AnswerMessage
         if message.role == "assistant":
             widget = AnswerMessage(message, self._text_size, self._column)
-            widget.retry_asked.connect(self.retry_asked)
+            widget.allow_retry(True)
+            widget.retry_asked.connect(lambda: self.retry_asked.emit(message.id))
         else:
             widget = UserMessage(message, self._text_size, self._column)
+        tools = MessageTools(message.role == "user", widget)
+        tools.switch_asked.connect(lambda step: self.switch_asked.emit(message.id, step))
+        tools.edit_asked.connect(lambda: self.edit_asked.emit(message.id))
+        tools.branch_asked.connect(lambda: self.branch_asked.emit(message.id))
+        tools.delete_asked.connect(lambda: self.delete_asked.emit(message.id))
+        tools.restyle(self._text_size)
+        widget.tools.addWidget(tools)
         self._messages.insertWidget(index, widget)
-        self._mounted[message.id] = widget
+        self._mounted[message.id], self._tools[message.id] = widget, tools
 
-    def _update_retry(self) -> None:
-        answers = self.answers
-        for answer in answers:
-            answer.allow_retry(answer is answers[-1])
+    def _keep(self, count: int) -> None:
+        """Leaves only what is mounted of the first ``count`` messages of the path."""
+        self.close_editor()
+        self.clear_mark()
+        self._unmount(self._path[max(count, self._first) : self._end])
+        self._end = max(min(self._end, count), self._first)
+
+    def _unmount(self, messages: list[ChatMessage]) -> None:
+        for message in messages:
+            self._remove(self._mounted.pop(message.id))
+            del self._tools[message.id]
+
+    def _remove(self, widget: QWidget) -> None:
+        self._messages.removeWidget(widget)
+        widget.hide()
+        widget.deleteLater()
+
+    def _as_grown(self) -> list[ChatMessage]:
+        """The path with the text of an answer that is being written."""
+        grown = {answer.message.id: answer.body.text for answer in self.answers if answer.message.state == "streaming"}
+        return [replace(message, content=grown[message.id]) if message.id in grown else message for message in self._path]
+
+    def _show_borders(self) -> None:
+        self._earlier.setVisible(self._first > 0)
+        self._later.setVisible(self._end < len(self._path))
+        for message_id, tools in self._tools.items():
+            tools.show_version(*self.version_of(message_id))
+
+    def _settle_layout(self) -> None:
+        self._page_layout.activate()
+        self._page.adjustSize()

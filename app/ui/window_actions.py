@@ -90,7 +90,7 @@ class WindowActions:
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         delete = box.addButton(tr("Delete"), QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        delete.clicked.connect(lambda: self._services.conversation.delete(chat_id))
+        delete.clicked.connect(lambda: self._services.shelf.delete(chat_id))
         box.open()
 
     def export_chat(self) -> None:
@@ -152,9 +152,23 @@ class WindowActions:
 
     def answer_again(self) -> None:
         """Asks for another answer to the last question."""
-        if self._window.situation().idle:
-            self._window.banner.hide()
-            self._services.conversation.answer(self._services.settings.current.mode)
+        self._window.branching.answer_again()
+
+    def edit_message(self) -> None:
+        """Edits the message in focus, or the last one of the user's."""
+        self._window.branching.edit()
+
+    def step_version(self, step: int) -> None:
+        """Shows the version before or after of the message in focus, or of the last that has several."""
+        self._window.branching.step(step)
+
+    def branch_chat(self) -> None:
+        """Goes on in a new chat from the message in focus, or from the last."""
+        self._window.branching.branch()
+
+    def delete_message(self) -> None:
+        """Deletes the message in focus, or the last, with what follows."""
+        self._window.branching.delete()
 
     def copy_answer(self) -> None:
         """Copies the last answer as Markdown."""

@@ -84,9 +84,11 @@ def test_a_crash_keeps_the_text_and_says_failed(qtbot, talk, tmp_path, loader):
 def test_asking_again_answers_the_same_question_and_keeps_the_first_answer(qtbot, talk, loader):
     talk.send("Why?", "dflash")
     wait_ready(qtbot, talk.client)
+    first = talk.messages[-1]
     talk.answer("baseline")
     wait_ready(qtbot, talk.client)
-    assert [message.role for message in talk.messages] == ["user", "assistant", "assistant"]
+    assert [message.role for message in talk.messages] == ["user", "assistant"]
+    assert talk.version_of(talk.messages[-1].id) == (2, 2) and talk.tree[first.id] == first
     asked = loader.engines[-1].requests[-1]
     assert [turn.role for turn in asked.messages] == ["user"] and asked.mode == "baseline"
     talk.send("And then?", "dflash")
@@ -138,7 +140,7 @@ def test_deleting_a_chat_stops_its_answer_and_stays_deleted(qtbot, talk, service
     script_rate(loader, 20.0)
     talk.send("Tell me more", "dflash")
     qtbot.waitUntil(lambda: talk.client.state is EngineState.DECODING, timeout=5_000)
-    talk.delete(talk.chat.id)
+    services.shelf.delete(talk.chat.id)
     wait_ready(qtbot, talk.client)
     assert services.store.chats() == [] and talk.chat is None and talk.active is None
 

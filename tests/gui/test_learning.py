@@ -200,7 +200,7 @@ def test_a_deleted_chat_ends_the_run_that_reads_it(services: Services, world: Wo
     slow_run(services, world, loader, qtbot)
     texts = Path(services.folder / "engine" / "learned" / "pair" / "run-1")
     texts.mkdir(parents=True)
-    services.conversation.delete(services.store.chats()[0].id)
+    services.shelf.delete(services.store.chats()[0].id)
     assert not services.learning.running
     qtbot.waitUntil(lambda: not texts.exists())
     finish_fast(loader)

@@ -1,0 +1,26 @@
+"""Takes deleted chats off the disk for good: out of the tables, the search index and the file's free pages."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from app.store.connection import transaction
+
+
+def purge(db: sqlite3.Connection, indexed: bool, chat_ids: Sequence[int], before: float = 0.0) -> None:
+    """Removes those of ``chat_ids`` that are deleted, and single messages deleted before that time (seconds since 1970)."""
+    lone = db.execute("SELECT id FROM messages WHERE deleted_at < ?", (before,)).fetchall()
+    if not chat_ids and not lone:
+        return
+    with transaction(db):
+        for chat_id in chat_ids:
+            gone = db.execute("DELETE FROM chats WHERE id = ? AND deleted_at IS NOT NULL", (chat_id,))
+            if gone.rowcount:
+                db.execute("DELETE FROM settings WHERE key = ?", (f"draft:{chat_id}",))
+        db.executemany("DELETE FROM messages WHERE id = ?", lone)
+        if indexed:
+            # The index only notes what is gone; merging it is what takes the words out.
+            db.execute("INSERT INTO message_index(message_index) VALUES ('optimize')")
+    # The log still has the old pages. Where somebody else reads they stay until the next time.
+    db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

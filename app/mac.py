@@ -24,7 +24,7 @@ class Activity:
         if process is None or working == (self._token is not None):
             return
         if working:
-            self._token = process.beginActivityWithOptions_reason_(_USER_INITIATED, "Answering a prompt")
+            self._token = process.beginActivityWithOptions_reason_(_USER_INITIATED, "Answering a prompt or fetching a model")
         else:
             process.endActivity_(self._token)
             self._token = None

@@ -19,7 +19,7 @@ from app import mac
 from app.core.words import tr
 from app.language import speak
 from app.services.crashlog import PREVIOUS, CrashLog
-from app.services.engine_client import BUSY, EngineState
+from app.services.engine_client import BUSY
 from app.services.instance import SingleInstance
 from app.services.trace import follow
 from app.services.wiring import Services
@@ -84,7 +84,8 @@ class Program(QObject):
         self.instance: SingleInstance | None = None
         self._activity = mac.Activity()
         self._quitting = False
-        self.services.client.state_changed.connect(self._on_state)
+        self.services.client.state_changed.connect(lambda _state: self._keep_awake())
+        self.services.downloads.active_changed.connect(lambda _active: self._keep_awake())
         self.window.quit_asked.connect(self.quit)
         self.window.closing.connect(self._on_window_closing)
         application.commitDataRequest.connect(lambda _manager: self.services.conversation.save_partial())
@@ -96,6 +97,7 @@ class Program(QObject):
         self.window.fill_models()
         application.installEventFilter(self)
         self.services.updates.look_if_due()
+        self.services.downloads.restore()
 
     def quit(self) -> None:
         """Saves, stops the engine and lets go of everything; calling it again changes nothing."""
@@ -128,8 +130,9 @@ class Program(QObject):
                 return True
         return False
 
-    def _on_state(self, state: EngineState) -> None:
-        self._activity.hold(state in BUSY)
+    def _keep_awake(self) -> None:
+        """No sleep while the engine works or bytes arrive, and exactly then."""
+        self._activity.hold(self.services.client.state in BUSY or self.services.downloads.active)
 
     def _on_window_closing(self) -> None:
         if mac.IS_MAC:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.core.words import number
+from app.core.words import number, tr
 from engine import Finished, GenerationRequest
 
 MODE_NAMES = {"auto": "Auto", "dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup"}
@@ -30,15 +30,30 @@ def seconds(duration_s: float) -> str:
     return f"{minutes} min {rest} s"
 
 
+SIZE_UNITS = ("B", "kB", "MB", "GB", "TB")
+
+
 def size(count: int) -> str:
     """Bytes in words, by thousands as the system's own file manager counts: "85 kB", "93.2 MB", "9.1 GB"."""
-    value, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if value < 999.5:
-            break
-        value, unit = value / 1000, larger
-    whole = unit in ("B", "kB") or value >= 99.95
-    return f"{number(value, ',.0f' if whole else ',.1f')} {unit}"
+    power = _size_power(count)
+    return f"{_in_power(count, power)} {SIZE_UNITS[power]}"
+
+
+def size_of(done: int, total: int) -> str:
+    """How much of ``total`` bytes is there, both in the unit of ``total``: "3.1 of 9.1 GB"."""
+    power = _size_power(total)
+    places = ",.0f" if power < 2 else ",.1f"  # the same number of places all the time: figures that grow must not jitter
+    scale = 1000**power
+    return tr("{done} of {total}", done=number(done / scale, places), total=f"{number(total / scale, places)} {SIZE_UNITS[power]}")
+
+
+def _size_power(count: int) -> int:
+    return next((power for power in range(len(SIZE_UNITS) - 1) if count < 999.5 * 1000**power), len(SIZE_UNITS) - 1)
+
+
+def _in_power(count: int, power: int) -> str:
+    value = count / 1000**power
+    return number(value, ",.0f" if power < 2 or value >= 99.95 else ",.1f")
 
 
 def cache_words(cached_tokens: int, prompt_tokens: int, source: str) -> str:

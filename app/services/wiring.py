@@ -7,15 +7,16 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
-from app.services.comparison_history import ComparisonHistory
 from app.services.conversation import Conversation
+from app.services.downloads import Downloads
 from app.services.engine_client import EngineClient
 from app.services.learning import Learning
+from app.services.library import Library
 from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
 from app.services.updates import Updates
-from app.store import ChatStore, ComparisonStore, StoreError
+from app.store import ChatStore, StoreError
 from app.worker import Loader, load_engine
 
 CHATS = "chats.sqlite3"
@@ -39,10 +40,11 @@ class Services(QObject):
         self.conversation = Conversation(self.store, self.client, self.settings, self)
         self.shelf = Shelf(self.store, self.conversation, self)
         self.shelf.tidy()
-        self.comparisons = ComparisonHistory(ComparisonStore(self.store), self.conversation.comparison, self)
         self.learning = Learning(self.store, self.client, self.settings, self)
         self.conversation.chats_changed.connect(self.learning.chats_changed)
         self.updates = Updates(self.store, self.settings, self)
+        self.downloads = Downloads(self.store, self)
+        self.library = Library(self.downloads, self)
         self._closed = False
 
     def shutdown(self, limit_s: float = 5.0) -> bool:
@@ -53,6 +55,9 @@ class Services(QObject):
         self.updates.stop()
         self.learning.stop()
         self.conversation.stop()
+        self.library.shutdown()
+        if not self.downloads.shutdown():
+            log.warning("a download did not pause in time: it ends with the process and goes on at the next start")
         stopped = self.client.shutdown(limit_s)
         try:
             self.store.close()

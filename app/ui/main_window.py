@@ -28,7 +28,6 @@ from app.ui import theme
 from app.ui.banner import Banner
 from app.ui.branching import Branching
 from app.ui.compare_view import CompareView
-from app.ui.comparing import Comparing
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
 from app.ui.labels import ElidedLabel
@@ -36,6 +35,7 @@ from app.ui.learning_notice import LearningNotice
 from app.ui.loading_notice import LoadingNotice
 from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
+from app.ui.models.manager import ModelManager
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
 from app.ui.update_notice import UpdateNotice
@@ -64,10 +64,10 @@ class MainWindow(QMainWindow):
         self.setUnifiedTitleAndToolBarOnMac(True)
         self._build()
         self._connect()
-        self.comparing = Comparing(self)
         self.updates = UpdateNotice(self, services.updates)
         self.learning = LearningNotice(self, services.learning)
         self.loading = LoadingNotice(self, services.client)
+        self.model_manager = ModelManager(self)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)
         self.fill_models()
@@ -77,7 +77,8 @@ class MainWindow(QMainWindow):
 
     def _build(self) -> None:
         size = self.services.settings.current.text_size
-        self.sidebar = Sidebar(self.actions_by_id["new_chat"], self.actions_by_id["settings"])
+        new_chat, models, settings = (self.actions_by_id[name] for name in ("new_chat", "models", "settings"))
+        self.sidebar = Sidebar(new_chat, models, settings)
         self.title, self.models = ElidedLabel(), ModelPicker()
         self.title.setFont(theme.scaled_font(110, QFont.Weight.DemiBold))
         self.empty, self.transcript, self.compare = EmptyState(), Transcript(size), CompareView(size)
@@ -137,6 +138,11 @@ class MainWindow(QMainWindow):
         talk.answer_grew.connect(self.transcript.grow)
         talk.answer_ended.connect(self._on_answer_ended)
         talk.failed.connect(self.show_failure)
+        run = talk.comparison
+        run.started.connect(self._on_comparison_started)
+        run.arm_started.connect(self.compare.start_arm)
+        run.grew.connect(self.compare.grow)
+        run.ended.connect(lambda _failure: self._on_comparison_ended())
         client.state_changed.connect(self._on_state)
         client.loading.connect(self.models.show_progress)
         client.loaded.connect(self._on_loaded)
@@ -158,8 +164,12 @@ class MainWindow(QMainWindow):
         self.sidebar.chats.delete_asked.connect(self.do.ask_delete)
         self.models.chosen.connect(self.do.load_model)
         self.models.folder_asked.connect(self.do.choose_model_folder)
+        self.models.more_asked.connect(self.do.show_models)
         self.models.load_asked.connect(self.do.reload_model)
         self.models.report_asked.connect(self.do.show_load_report)
+        self.compare.replay_asked.connect(self.do.replay)
+        self.compare.copy_asked.connect(self.do.copy_report)
+        self.compare.close_asked.connect(self.do.show_chat)
 
     # What the services report
 
@@ -193,6 +203,14 @@ class MainWindow(QMainWindow):
         self.transcript.end(message)
         self.fill_chats()
         self.count_tokens()
+        self.update_commands()
+
+    def _on_comparison_started(self, comparison) -> None:
+        self.compare.start(comparison)
+        self.stack.setCurrentWidget(self.compare)
+
+    def _on_comparison_ended(self) -> None:
+        self.compare.end()
         self.update_commands()
 
     def _on_state(self, state: EngineState) -> None:
@@ -247,7 +265,8 @@ class MainWindow(QMainWindow):
 
     def fill_models(self) -> None:
         """Lists the pairs on this machine."""
-        self.models.fill(self.do.pairs(), self.services.client.pair or self.services.settings.current.pair)
+        pair = self.services.client.pair or self.services.settings.current.pair
+        self.models.fill(self.do.pairs() + self.model_manager.loose(), pair)
 
     def count_tokens(self) -> None:
         """Asks for the token count of the chat with what is being written."""
@@ -291,7 +310,6 @@ class MainWindow(QMainWindow):
         """Enables what can be done now, in the menus and on the buttons."""
         situation = self.situation()
         update_enabled(self.actions_by_id, situation)
-        self.comparing.show_state(situation.idle and situation.has_question)
         stoppable = situation.state in BUSY
         self.composer.show_busy(stoppable, situation.idle and situation.has_text)
         if situation.state is EngineState.STOPPING:
@@ -335,6 +353,7 @@ class MainWindow(QMainWindow):
     def retire(self) -> None:
         """Hides the window for good: nothing it still had planned may reach services that are being shut down."""
         self.save_state()
+        self.model_manager.retire()
         self.composer.settle()
         self.sidebar.settle()
         self.compare.stop_replay()

@@ -14,13 +14,14 @@ from engine.models import PairEntry
 
 
 class ModelPicker(QWidget):
-    """``chosen(pair)`` fires on the user's choice; ``folder_asked()`` from the last row.
+    """``chosen(pair)`` fires on the user's choice; ``folder_asked()`` and ``more_asked()`` from the last rows.
 
     ``load_asked()`` comes from the button shown while no model is loaded, ``report_asked()`` from the one while one is.
     """
 
     chosen = Signal(str)
     folder_asked = Signal()
+    more_asked = Signal()
     load_asked = Signal()
     report_asked = Signal()
 
@@ -66,6 +67,7 @@ class ModelPicker(QWidget):
             self.box.addItem(_last_part(pair), pair)
         self.box.insertSeparator(self.box.count())
         self.box.addItem(tr("Open model folder …"), None)
+        self.box.addItem(tr("Get more models …"), None)
         self.box.setCurrentIndex(self.box.findData(pair))
 
     def name_of(self, pair: str) -> str:
@@ -110,7 +112,7 @@ class ModelPicker(QWidget):
         data = self.box.itemData(index)
         if data is None:
             self.box.setCurrentIndex(self.box.findData(self._pair))
-            self.folder_asked.emit()
+            (self.more_asked if index == self.box.count() - 1 else self.folder_asked).emit()
         elif data != self._pair or self._without_model:
             self._pair = data
             self.chosen.emit(data)

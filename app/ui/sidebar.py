@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, QPoint, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QFont, QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QHBoxLayout,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
@@ -168,7 +167,7 @@ class Sidebar(QWidget):
 
     search_changed = Signal(str)
 
-    def __init__(self, new_chat: QAction, settings: QAction, parent: QWidget | None = None):
+    def __init__(self, new_chat: QAction, models: QAction, settings: QAction, parent: QWidget | None = None):
         super().__init__(parent)
         self.search = SearchField(placeholderText="Search chats", clearButtonEnabled=True)
         self.search.setAccessibleName("Search chats")
@@ -177,17 +176,15 @@ class Sidebar(QWidget):
         self._settle = QTimer(self, interval=SEARCH_MS, singleShot=True)
         self._settle.timeout.connect(lambda: self.search_changed.emit(self.search.text()))
         self.search.textChanged.connect(lambda _text: self._settle.start())
-        self._buttons = [self._action_button(new_chat), self._action_button(settings)]
+        self._buttons = [self._action_button(action) for action in (new_chat, models, settings)]
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.M, theme.M, theme.M)
         layout.setSpacing(theme.S)
         layout.addWidget(self.search)
         layout.addWidget(self._buttons[0])
         layout.addWidget(self.chats, 1)
-        foot = QHBoxLayout()
-        foot.addWidget(self._buttons[1])
-        foot.addStretch(1)
-        layout.addLayout(foot)
+        for button in self._buttons[1:]:
+            layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         self.restyle()
 
     def settle(self) -> None:
@@ -199,7 +196,7 @@ class Sidebar(QWidget):
         quiet = theme.current().quiet
         self.chats.restyle()
         self._search_icon.setIcon(theme.icon("search", quiet))
-        for button, name in zip(self._buttons, ("plus", "settings"), strict=True):
+        for button, name in zip(self._buttons, ("plus", "models", "settings"), strict=True):
             button.setIcon(theme.icon(name))
 
     def _action_button(self, action: QAction) -> QToolButton:

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 from app.core.export import chat_json, chat_markdown, file_name
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
+from app.services.environment import describe
 from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.settings_dialog import SettingsDialog
@@ -199,19 +200,9 @@ class WindowActions:
 
     def copy_report(self) -> None:
         """Copies the comparison as Markdown."""
-        comparison = self._services.conversation.comparison.comparison
-        if comparison is not None:
-            self._window.clipboard.setText(comparison.report_markdown())
-
-    def compare_again(self) -> None:
-        """Sets the last question side by side once more, with the arms chosen now."""
-        if self._window.situation().idle:
-            self._window.banner.hide()
-            self._services.conversation.answer("compare")
-
-    def show_comparisons(self) -> None:
-        """Lists earlier comparisons."""
-        self._window.comparing.show_history()
+        comparison, info = self._services.conversation.comparison.comparison, self._services.client.info
+        if comparison is not None and info is not None:
+            self._window.clipboard.setText(comparison.report_markdown(info, describe()))
 
     # Models
 
@@ -238,6 +229,10 @@ class WindowActions:
     def show_load_report(self) -> None:
         """Says what was loaded and how."""
         self._window.loading.show_report()
+
+    def show_models(self) -> None:
+        """Opens the window of models to get and to delete."""
+        self._window.model_manager.show()
 
     def focus_models(self) -> None:
         """Opens the model menu."""

@@ -81,9 +81,18 @@ def weight_files(folder: Path) -> list[Path]:
 
 def tensor_shapes(file: Path) -> dict[str, tuple[int, ...]]:
     """Names and shapes from the header of one safetensors file, after checking that all the data it promises is there."""
+    return {name: tuple(entry["shape"]) for name, entry in _header(file).items()}
+
+
+def tensor_items(file: Path) -> list[tuple[str, int]]:
+    """The type, as safetensors names it, and the number of items of each tensor; checked and raising as ``tensor_shapes``."""
+    return [(entry["dtype"], math.prod(entry["shape"])) for entry in _header(file).values()]
+
+
+def _header(file: Path) -> dict[str, dict[str, Any]]:
     try:
         found = file.stat()
-        return dict(_read_shapes(file, found.st_size, found.st_mtime_ns))
+        return _read_header(file, found.st_size, found.st_mtime_ns)
     except FileNotFoundError:
         raise ModelError(f"{file} is missing: download the model again.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error) as error:
@@ -91,7 +100,7 @@ def tensor_shapes(file: Path) -> dict[str, tuple[int, ...]]:
 
 
 @lru_cache(maxsize=512)
-def _read_shapes(file: Path, size: int, changed_ns: int) -> dict[str, tuple[int, ...]]:
+def _read_header(file: Path, size: int, changed_ns: int) -> dict[str, dict[str, Any]]:
     """Loading a pair asks for the same header several times: it is read again only when the file has changed."""
     with file.open("rb") as stream:
         (length,) = struct.unpack("<Q", stream.read(8))
@@ -102,7 +111,7 @@ def _read_shapes(file: Path, size: int, changed_ns: int) -> dict[str, tuple[int,
     ends = [_checked_end(name, entry) for name, entry in header.items()]
     if 8 + length + max(ends, default=0) != size:
         raise ValueError(f"it has {size:,} bytes, its header promises {8 + length + max(ends, default=0):,}")
-    return {name: tuple(entry["shape"]) for name, entry in header.items()}
+    return header
 
 
 def _checked_end(name: str, entry: dict[str, Any]) -> int:

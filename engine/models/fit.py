@@ -2,14 +2,79 @@
 
 from __future__ import annotations
 
-from engine.models.store_types import Fit, HubModel, InstalledModel
+import sys
+
+from engine.errors import ModelError
+from engine.models.catalog import CatalogPair, read_catalog, resolve_pair
+from engine.models.memory_need import memory_need
+from engine.models.room import gigabytes
+from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
 
 DEFAULT_CONTEXT = 8192
+TIGHT = 0.85  # of what models may use; above it other programs feel it
+SHORTEST_CONTEXT = 1024
+GUESSED_CACHES = 0.15  # of the weights, where only their size is known
+
+
+def machine_memory() -> int:
+    """Bytes that models may use here: on a Mac what the GPU may take of the shared memory, elsewhere most of it."""
+    import psutil
+
+    total = psutil.virtual_memory().total
+    if sys.platform == "darwin":
+        return total * 3 // 4 if total > 36 * 2**30 else total * 2 // 3
+    return total * 17 // 20
 
 
 def fits(model: str | InstalledModel | HubModel, context: int = DEFAULT_CONTEXT, memory_bytes: int | None = None) -> Fit | None:
     """Whether ``model`` (a catalog id, ``TARGET[+DRAFT]``, or what a list gave) runs with ``context`` tokens in the caches.
 
-    ``memory_bytes`` None asks this machine. None where sizes are unknown. Never asks the network.
+    ``memory_bytes`` None asks this machine. None where sizes are unknown. Never asks the network. For a model that is not here and
+    not in the catalog only the weights' size is known, so the caches are guessed.
     """
-    raise NotImplementedError
+    need = _need(model)
+    return None if need is None else judge(need, context, machine_memory() if memory_bytes is None else memory_bytes)
+
+
+def judge(need: MemoryNeed, context: int, memory_bytes: int) -> Fit:
+    """``need`` at ``context`` tokens against ``memory_bytes``, in words."""
+    context = min(context, need.longest) if need.longest else context
+    needed = need.at(context)
+    if needed <= TIGHT * memory_bytes:
+        return Fit(needed, memory_bytes, "fits", f"fits with {context:,} tokens of context ({gigabytes(needed)})")
+    if needed <= memory_bytes:
+        words = f"fits barely with {context:,} tokens of context ({gigabytes(needed)}): close other programs first"
+        return Fit(needed, memory_bytes, "tight", words)
+    room = memory_bytes - need.at(0)
+    shorter = room // need.per_token // SHORTEST_CONTEXT * SHORTEST_CONTEXT if need.per_token and room > 0 else 0
+    if shorter >= SHORTEST_CONTEXT:
+        return Fit(needed, memory_bytes, "tight", f"fits with up to {min(shorter, context):,} tokens of context, not {context:,}")
+    words = f"needs {gigabytes(needed)}, and models may use {gigabytes(memory_bytes)} here"
+    return Fit(needed, memory_bytes, "no", words)
+
+
+def _need(model: str | InstalledModel | HubModel) -> MemoryNeed | None:
+    pairs = {pair.id: pair for pair in read_catalog()}
+    if isinstance(model, HubModel):
+        listed = next((pair for pair in pairs.values() if pair.target == model.repository), None)
+        return (_listed(listed) if listed else None) or _guessed(model.size_bytes)
+    if isinstance(model, InstalledModel):
+        if model.path.is_file():
+            return _guessed(model.bytes)
+        model = str(model.path)
+    try:
+        pair = resolve_pair(model)
+        return memory_need(pair.target, pair.draft)
+    except ModelError:
+        return _listed(pairs[model]) if model in pairs else None
+
+
+def _listed(pair: CatalogPair) -> MemoryNeed | None:
+    size = pair.disk_bytes or pair.download_bytes
+    if size is None or pair.per_token_bytes is None:
+        return None
+    return MemoryNeed(size, pair.per_token_bytes, pair.state_bytes or 0, pair.context_length or 0)
+
+
+def _guessed(size: int | None) -> MemoryNeed | None:
+    return None if size is None else MemoryNeed(size, 0, round(GUESSED_CACHES * size))

@@ -37,6 +37,15 @@ def write(folder: Path, source_sha256: str | None) -> None:
     (folder / NAME).write_text(text + "\n", encoding="utf-8")
 
 
+def listed(folder: Path) -> dict[str, tuple[int, str]]:
+    """The size in bytes and the SHA-256 of each listed file; empty where the list cannot be read."""
+    try:
+        files = json.loads((folder / NAME).read_text(encoding="utf-8"))["files"]
+        return {name: (int(entry["bytes"]), str(entry["sha256"])) for name, entry in files.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
 def problem(folder: Path, source_sha256: str | None = None, full: bool = False) -> str | None:
     """What is wrong with an imported model, in a few words; None when all is well.
 

@@ -33,9 +33,9 @@ class RemoteRepository:
         return sum(file.size for file in self.files if file.path.endswith(".safetensors"))
 
 
-def read_repository(repository: str, token: str | None = None) -> RemoteRepository:
-    """Asks for the newest state of the branch main. Raises ``DownloadProblem``, also where nothing in it can be run."""
-    info = ask(f"models/{repository}/revision/main", {"blobs": "true"}, token)
+def read_repository(repository: str, token: str | None = None, revision: str = "main") -> RemoteRepository:
+    """Asks for the state at a branch or commit. Raises ``DownloadProblem``, also where nothing in it can be run."""
+    info = ask(f"models/{repository}/revision/{revision}", {"blobs": "true"}, token)
     try:
         revision = str(info["sha"])
         files = [_remote_file(repository, revision, entry) for entry in info["siblings"] if _is_wanted(entry["rfilename"])]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 ModelSource = Literal["slipstream", "hub cache", "lm studio", "folder"]
-ModelState = Literal["ready", "incomplete", "unsupported"]
+ModelState = Literal["ready", "incomplete", "importable", "unsupported"]
 Verdict = Literal["fits", "tight", "no"]
 
 

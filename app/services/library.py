@@ -1,0 +1,252 @@
+"""Which models there are: the catalog, what lies on this machine, what the hub offers, and whether each fits."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.core.downloads import Trouble
+from app.core.figures import size
+from app.core.model_rows import Shelf
+from app.core.words import tr, trn
+from app.services.background import Background
+from app.services.downloads import Downloads, trouble
+from engine import SlipstreamError, models
+from engine.models.download_types import DownloadPlan
+from engine.models.paths import models_folder
+from engine.models.store_types import HubModel, InstalledModel
+
+CONTEXTS = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144)
+CONTEXT = 32_768
+RESULTS = 30
+REFRESH_MS = 100
+QUIT_LIMIT_S = 0.5
+log = logging.getLogger(__name__)
+JobKind = Literal["verify", "repair", "delete", "import"]
+
+
+@dataclass(slots=True)
+class Job:
+    """Work on the files of one model. ``fraction`` is in 0..1, None while unknown."""
+
+    kind: JobKind
+    model: str
+    fraction: float | None = None
+    cancel: threading.Event = field(default_factory=threading.Event)
+
+
+class Library(QObject):
+    """Signals: ``changed()`` follows everything that is listed; ``job_changed()`` the work on files, at most ten times a second;
+    ``told(str)`` has one line of what was done; ``went_wrong(Trouble)`` of what was not.
+    """
+
+    changed = Signal()
+    job_changed = Signal()
+    told = Signal(str)
+    went_wrong = Signal(object)
+
+    def __init__(self, downloads: Downloads, parent: QObject | None = None):
+        super().__init__(parent)
+        self._downloads = downloads
+        self._background = Background(self)
+        self.shelf = Shelf()
+        self.context = CONTEXT
+        self.job: Job | None = None
+        self.searching = False
+        self.search_trouble: Trouble | None = None
+        self._found: tuple[HubModel, ...] = ()
+        self._look_id = self._search_id = 0
+        self._tick = QTimer(self, interval=REFRESH_MS)
+        self._tick.timeout.connect(self.job_changed)
+        downloads.finished.connect(lambda _model: self.refresh())
+
+    # Lists
+
+    def refresh(self) -> None:
+        """Looks again; ``changed`` follows. Only the latest look counts."""
+        self._look_id += 1
+        look, context, found = self._look_id, self.context, self._found
+        self._background.run(
+            lambda: read_shelf(found, context), lambda shelf: self._on_shelf(look, shelf), self._on_trouble, "look at models"
+        )
+
+    def set_context(self, tokens: int) -> None:
+        """Whether a model fits is said for ``tokens`` of context from now on."""
+        if tokens != self.context:
+            self.context = tokens
+            self.refresh()
+
+    def search(self, text: str) -> None:
+        """Asks the hub; ``changed`` follows. An empty text empties the list, and only the latest answer counts."""
+        self._search_id += 1
+        asked, text = self._search_id, text.strip()
+        self.searching, self.search_trouble = bool(text), None
+        if text:
+            self._background.run(
+                lambda: models.search_hub(text, RESULTS),
+                lambda found: self._on_found(asked, found),
+                lambda error: self._on_search_failed(asked, error),
+                "search the hub",
+            )
+            self.changed.emit()
+        else:
+            self._on_found(asked, [])
+
+    # Files
+
+    def verify(self, model: str) -> None:
+        """Checks every file of ``model`` by its hash; what is damaged is told, and ``repair`` mends it."""
+        self._begin(
+            Job("verify", model),
+            lambda job: models.verify_model(model, lambda done: _keep(job, done), job.cancel),
+            self._on_verified,
+        )
+
+    def repair(self, model: str) -> None:
+        """Fetches the damaged files of ``model`` again."""
+        self._begin(Job("repair", model), lambda _job: models.plan_repair(model), lambda plan: self._on_repair(model, plan))
+
+    def delete(self, model: str) -> None:
+        """Deletes what of ``model`` nothing else uses."""
+        self._begin(Job("delete", model), lambda _job: models.delete_model(model), self._on_deleted)
+
+    def import_gguf(self, file: Path) -> None:
+        """Makes a model of a GGUF file, beside the others."""
+
+        def work(job: Job) -> Path:
+            return models.import_gguf(file, _free_folder(file.stem), lambda done: _keep(job, done), job.cancel)
+
+        self._begin(Job("import", file.name), work, self._on_imported)
+
+    def stop_job(self) -> None:
+        """Ends the work on files; an import leaves nothing behind."""
+        job = self.job
+        if job is not None:
+            job.cancel.set()
+            self._end_job()
+
+    # The token
+
+    def save_token(self, token: str, then: Callable[[], None]) -> None:
+        """Keeps the hub's access token in the keychain; "" forgets it. ``then`` is called once that worked."""
+        self._background.run(lambda: models.save_token(token), lambda _nothing: then(), self._on_trouble, "keychain")
+
+    def has_token(self, then: Callable[[bool], None]) -> None:
+        """Calls ``then`` with whether there is a token; the token itself stays where it is."""
+        self._background.run(lambda: bool(models.read_token()), then, self._on_trouble, "keychain")
+
+    def test_token(self) -> None:
+        """Asks the hub whether the kept token is valid, and tells the answer."""
+
+        def work() -> str:
+            models.search_hub("", 1)
+            return tr("The hub accepts the token.")
+
+        self._background.run(work, self.told.emit, self._on_trouble, "test the token")
+
+    def shutdown(self, limit_s: float = QUIT_LIMIT_S) -> bool:
+        """Ends the work on files. False: a thread still works, and ends with the process."""
+        self._tick.stop()
+        if self.job is not None:
+            self.job.cancel.set()
+        return self._background.close(limit_s)
+
+    # What comes back
+
+    def _on_shelf(self, look: int, shelf: Shelf) -> None:
+        if look == self._look_id:
+            self.shelf = shelf
+            self.changed.emit()
+
+    def _on_found(self, asked: int, found: list[HubModel]) -> None:
+        if asked == self._search_id:
+            self.searching, self._found = False, tuple(found)
+            self.changed.emit()
+            self.refresh()
+
+    def _on_search_failed(self, asked: int, error: SlipstreamError) -> None:
+        if asked == self._search_id:
+            self.search_trouble = trouble(error)
+            self._on_found(asked, [])
+
+    def _on_verified(self, damaged: list[str]) -> None:
+        if damaged:
+            text = trn(
+                "{count} file is damaged or missing: {name}.",
+                "{count} files are damaged or missing, {name} among them.",
+                len(damaged),
+                name=damaged[0],
+            )
+            self.went_wrong.emit(Trouble("hash", text, tr("Choose Repair to fetch what is damaged again.")))
+        else:
+            self.told.emit(tr("Every file is as it should be."))
+
+    def _on_repair(self, model: str, plan: DownloadPlan) -> None:
+        if plan.files:
+            self._downloads.repair(model, plan)
+        else:
+            self.told.emit(tr("Every file is as it should be: there is nothing to repair."))
+
+    def _on_deleted(self, freed: int) -> None:
+        self.told.emit(tr("Deleted: {amount} given back.", amount=size(freed)))
+        self.refresh()
+
+    def _on_imported(self, folder: Path) -> None:
+        self.told.emit(tr("Imported as {name}.", name=folder.name))
+        self.refresh()
+
+    def _on_trouble(self, error: SlipstreamError) -> None:
+        self.went_wrong.emit(trouble(error))
+
+    # Small parts
+
+    def _begin(self, job: Job, work: Callable[[Job], object], then: Callable) -> None:
+        if self.job is not None:
+            return
+        self.job = job
+
+        def done(result: object) -> None:
+            if self.job is job:
+                self._end_job()
+                then(result)
+
+        def failed(error: SlipstreamError) -> None:
+            if self.job is job:
+                self._end_job()
+                self._on_trouble(error)
+
+        self._tick.start()
+        self.job_changed.emit()
+        self._background.run(lambda: work(job), done, failed, f"{job.kind} {job.model}")
+
+    def _end_job(self) -> None:
+        self.job = None
+        self._tick.stop()
+        self.job_changed.emit()
+
+
+def read_shelf(found: tuple[HubModel, ...], context: int) -> Shelf:
+    """Looks at the catalog and the folders of this machine. Takes a while: not for the window's thread."""
+    from engine.models.installed import installed as find_installed
+
+    pairs, installed = tuple(models.list_pairs()), tuple(find_installed())
+    known: list[tuple[str, str | InstalledModel | HubModel]] = [(pair.id, pair.id) for pair in pairs]
+    known += [(model.id, model) for model in installed] + [(model.repository, model) for model in found]
+    fits = {name: fit for name, model in known if (fit := models.fits(model, context)) is not None}
+    return Shelf(pairs, installed, found, fits)
+
+
+def _keep(job: Job, fraction: float) -> None:
+    job.fraction = fraction
+
+
+def _free_folder(name: str) -> Path:
+    """A folder of ours that is not there yet."""
+    folders = (models_folder() / (name if number == 1 else f"{name} {number}") for number in range(1, 1000))
+    return next(folder for folder in folders if not folder.exists())

@@ -1,0 +1,1 @@
+"""The Models window: its list, its detail pane and what they share."""

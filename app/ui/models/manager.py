@@ -1,0 +1,49 @@
+"""The main window's side of the Models window: opens it, and loads what is to be chatted with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.core.model_rows import display_name, standing_alone
+from app.ui.models.window import ModelsWindow
+from engine.models.entries import PairEntry
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+
+class ModelManager(QObject):
+    """Makes the Models window when it is first asked for."""
+
+    def __init__(self, window: MainWindow):
+        super().__init__(window)
+        self._window = window
+        self.window: ModelsWindow | None = None
+        window.services.library.changed.connect(window.fill_models)
+
+    def show(self, row_id: str = "") -> None:
+        """Opens the Models window, at the row ``row_id`` where it is named."""
+        if self.window is None:
+            self.window = ModelsWindow(self._window.services.library, self._window.services.downloads, self._window)
+            self.window.chat_asked.connect(self._chat)
+            self.window.folder_asked.connect(self._window.do.choose_model_folder)
+        self.window.open(row_id)
+
+    def loose(self) -> list[PairEntry]:
+        """The models on this machine that can be loaded and are in no ready pair of the catalog."""
+        models = standing_alone(self._window.services.library.shelf)
+        return [PairEntry(model.id, display_name(model), str(model.path), "ready", model.bytes) for model in models]
+
+    def retire(self) -> None:
+        """Hides it for good."""
+        if self.window is not None:
+            self.window.settle()
+            self.window.hide()
+
+    def _chat(self, pair: str) -> None:
+        self._window.do.load_model(pair)
+        self._window.fill_models()
+        self._window.raise_window()
+        self._window.composer.setFocus()

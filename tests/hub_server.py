@@ -194,6 +194,21 @@ class _Handler(BaseHTTPRequestHandler):
         found.sort(key=lambda info: -info["downloads"])
         self._answer(200, found[: int(query.get("limit", ["1000"])[0])])
 
+    def do_HEAD(self) -> None:
+        """What the hub's own client asks before it fetches a file."""
+        found = re.fullmatch(r"/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", unquote(urlsplit(self.path).path))
+        if found is None or found[1] not in self.server.hub.repositories:
+            self._answer(404, {})
+            return
+        repository = self.server.hub.repositories[found[1]]
+        data = repository.files[found[3]]
+        digest = hashlib.sha256(data).hexdigest() if len(data) >= LARGE else git_digest(data)
+        self.send_response(200)
+        self.send_header("X-Repo-Commit", repository.commit)
+        self.send_header("ETag", f'"{digest}"')
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+
     def _resolve(self, name: str, revision: str, file: str) -> None:
         if not self._may_see(name):
             return
@@ -244,7 +259,8 @@ class _Handler(BaseHTTPRequestHandler):
         for key, value in (headers or {}).items():
             self.send_header(key, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _fail_early(self, fault: Fault) -> None:
         if fault.kind == "status":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.models.gguf_import import import_gguf
     from engine.models.hub_search import search_hub
     from engine.models.hub_token import read_token, save_token
-    from engine.models.installed import installed
+    from engine.models.inventory import installed
     from engine.models.planning import plan_download
     from engine.models.starter import ensure_starter, verify_starter
     from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
@@ -32,7 +32,7 @@ _HOMES = {
     "fit": ("fits",),
     "gguf_import": ("import_gguf",),
     "hub_search": ("search_hub",),
-    "installed": ("installed",),
+    "inventory": ("installed",),
     "planning": ("plan_download",),
     "starter": ("ensure_starter", "verify_starter"),
     "store_types": ("Fit", "HubModel", "InstalledModel", "MemoryNeed"),

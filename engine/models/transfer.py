@@ -15,7 +15,6 @@ from engine.models.download_types import DownloadProblem, RemoteFile
 from engine.models.hub_client import answer_problem, file_address, host, is_passing, retry_wait, transport_problem
 from engine.models.staging import NO_ROOM
 
-CHUNK = 256 * 1024
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 PATIENCE_S = 600.0  # without a single byte; a closed laptop's clock stands still meanwhile
 
@@ -49,6 +48,8 @@ async def fetch(
             return
         try:
             await _stream(client, file, part, have, moved, note)
+            if _size(part) == file.size:
+                return
             again = _Again(DownloadProblem("network", f"{host()} cut the connection", "check the network and go on with it."))
         except httpx2.TransportError as error:
             if not is_passing(error):
@@ -85,7 +86,7 @@ async def _stream(
         begin = have if response.status_code == 206 and _begins_at(response, have) else 0
         _check_length(response, file, begin)
         with part.open("ab" if begin else "wb", buffering=0) as out:
-            async for chunk in response.aiter_raw(CHUNK):
+            async for chunk in response.aiter_raw():  # as they come: gathering them would lose some with the connection
                 out.write(chunk)
                 begin += len(chunk)
                 moved(begin)

@@ -15,7 +15,7 @@ from engine.models.catalog import list_pairs, read_catalog
 from engine.models.download import list_downloads
 from engine.models.download_types import DownloadPlan
 from engine.models.hub_paths import current_snapshot, hub_cache, is_repository
-from engine.models.installed import size_on_disk
+from engine.models.inventory import size_on_disk
 from engine.models.repository import read_repository
 from engine.models.snapshots import git_sha1
 from engine.models.starter import STARTER_ID, find_starter

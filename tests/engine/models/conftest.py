@@ -1,0 +1,13 @@
+"""Downloads that try again at once, so that tests of faults do not wait."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.models import transfer
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shortens the wait between two tries; how it grows has a test of its own."""
+    monkeypatch.setattr(transfer, "FIRST_WAIT_S", 0.02)

@@ -25,4 +25,5 @@ def test_a_model_is_usable_only_once_every_file_has_its_size_and_hash(hub: HubSe
 def test_a_small_file_that_arrives_damaged_is_noticed_too(hub: HubServer, remote_model: DownloadPlan) -> None:
     hub.fail("org/model/config.json", Fault("corrupt"))
     assert Downloader(remote_model).run() == "done"
-    assert resolve_pair("org/model").target.joinpath("config.json").read_bytes() == hub.repositories["org/model"].files["config.json"]
+    written = resolve_pair("org/model").target / "config.json"
+    assert written.read_bytes() == hub.repositories["org/model"].files["config.json"]

@@ -23,12 +23,16 @@ _RAISED = dict(zip("0123456789+-−=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTU
     "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵅᵝᵞᵟᶿᵠᵡ′*"), strict=True)) | {"∘": "°", " ": ""}  # fmt: skip
 _LOWERED = dict(zip("0123456789+-−=()aehijklmnoprstuvxβγρφχ", (
     "₀₁₂₃₄₅₆₇₈₉₊₋₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ"), strict=True)) | {" ": ""}  # fmt: skip
-_FUNCTIONS = tuple("sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp lim max min sup inf det gcd arg".split())
+_FUNCTIONS = (
+    "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln", "exp", "lim",
+    "max", "min", "sup", "inf", "det", "gcd", "arg",
+)  # fmt: skip
 # What these do cannot be shown in a line of text; what they are applied to can.
 _SILENT = (
-    "left right big Big bigg Bigg bigl bigr Bigl Bigr middle displaystyle textstyle limits nolimits boxed operatorname "
-    "underbrace overbrace cancel phantom mathop mathrel mathbin notag nonumber hline"
-).split()
+    "left", "right", "big", "Big", "bigg", "Bigg", "bigl", "bigr", "Bigl", "Bigr", "middle", "displaystyle", "textstyle", "limits",
+    "nolimits", "boxed", "operatorname", "underbrace", "overbrace", "cancel", "phantom", "mathop", "mathrel", "mathbin", "notag",
+    "nonumber", "hline",
+)  # fmt: skip
 _SIGNS = {"triangle": "△", "implies": "⟹", "iff": "⟺", "to": "→", "mid": "∣", "le": "≤", "ge": "≥", "ne": "≠", "xrightarrow": "→"}
 _SPACED = re.compile(r" *([∪∩⊆⊂⊇⊃∈∉∋±∓→←↔↦⇒⇔⟹⟺≤≥≠≈≡∼≅∝×·÷∧∨⊕⊗∥⊥∖∣]) *")
 _TIGHT = re.compile(rf"\b({'|'.join(_FUNCTIONS)}) (?=[₀-₉ₐ-ₜ⁰¹²³⁴-⁹⁻_^(])|(?<=[([{{]) | (?=[)\]}}])")

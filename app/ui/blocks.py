@@ -1,46 +1,40 @@
-"""The widgets an answer is made of: prose, code and tables, each as tall as its content."""
+"""Read-only text as tall as its content: what the user wrote, and the prose, quotes and tables of an answer."""
 
 from __future__ import annotations
 
 from math import ceil
 
-from PySide6.QtCore import QMargins, QRect, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QMimeData, QRect, QRegularExpression, Qt, QUrl
 from PySide6.QtGui import (
-    QDesktopServices,
     QFont,
-    QGuiApplication,
     QPainter,
     QPaintEvent,
     QResizeEvent,
     QTextBlockFormat,
+    QTextCharFormat,
     QTextCursor,
     QTextDocument,
+    QTextFormat,
     QTextFrameFormat,
     QTextLength,
     QTextOption,
     QTextTable,
     QWheelEvent,
 )
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QPlainTextEdit,
-    QSizePolicy,
-    QTextBrowser,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
 from app.core.blocks import Block
-from app.core.sanitize import break_long_runs
+from app.core.math_text import Formula, take_formulas
+from app.core.sanitize import BREAK, break_long_runs
+from app.core.words import tr
 from app.ui import theme
-from app.ui.highlight import CodeHighlighter
+from app.ui.links import ask_to_open
 
 NO_HTML = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
-SAFE_SCHEMES = ("http", "https", "mailto")
-COPIED_MS = 1_500
+MARK = "\ue000{}\ue001"  # stands for a formula while Qt reads the Markdown around it
+MARKED = QRegularExpression("\ue000(\\d+)\ue001")
+SOURCE = QTextFormat.Property.UserProperty.value + 1  # of a formula: its LaTeX, for copying
+CELL_CHARACTERS = 14  # a column of a table that is too wide is at least that wide
 
 
 class TextBlock(QTextBrowser):
@@ -55,7 +49,7 @@ class TextBlock(QTextBrowser):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setOpenLinks(False)
-        self.anchorClicked.connect(open_link)
+        self.anchorClicked.connect(lambda url: ask_to_open(url, self.window()))
         self.highlighted.connect(lambda url: self.setToolTip(url.toString()))  # where a link leads, before it is opened
         self.viewport().setAutoFillBackground(False)
         self.document().setDocumentMargin(0)
@@ -86,22 +80,21 @@ class TextBlock(QTextBrowser):
             self.fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """The transcript scrolls, never a block."""
-        event.ignore()
-
-
-def open_link(url: QUrl) -> None:
-    """Opens web and mail addresses; anything else an answer links to is ignored."""
-    if url.scheme().lower() in SAFE_SCHEMES:
-        QDesktopServices.openUrl(url)
+        """Up and down belongs to the transcript; sideways stays where a block is wider than the column."""
+        sideways = abs(event.angleDelta().x()) > abs(event.angleDelta().y())
+        if sideways and self.horizontalScrollBar().maximum() > 0:
+            super().wheelEvent(event)
+        else:
+            event.ignore()
 
 
 class ProseBlock(TextBlock):
     """Paragraphs, lists, headings, quotes, rules and tables, drawn by Qt from their Markdown."""
 
     def __init__(self, text_size: int, parent: QWidget | None = None):
-        super().__init__("Answer text", text_size, parent)
         self._block: Block | None = None
+        self._formulas: list[Formula] = []
+        super().__init__(tr("Answer text"), text_size, parent)
 
     def set_block(self, block: Block) -> None:
         """Draws ``block``; the same text again costs nothing."""
@@ -118,15 +111,113 @@ class ProseBlock(TextBlock):
     def _draw(self) -> None:
         if self._block is None:
             return
-        text = break_long_runs(self._block.text)
+        text, self._formulas = take_formulas(break_long_runs(self._block.text), MARK)
         if self._block.kind != "table":
             # Models end lines on purpose (verse, addresses): keep them, where Markdown would join them.
             text = text.replace("\n", "  \n")
         self.document().setMarkdown(text, NO_HTML)
+        self._put_formulas()
+        self._name_images()
         self._space_out()
         has_link = "](" in text or "://" in text
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.ClickFocus)
         self.fit()
+
+    def fit(self) -> None:
+        """As tall as the text at the present width. A table that does not fit keeps readable columns and scrolls sideways."""
+        width = self._table_width()
+        if width is None:
+            self.setLineWrapMode(QTextBrowser.LineWrapMode.WidgetWidth)
+            self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            super().fit()
+            return
+        self.setLineWrapMode(QTextBrowser.LineWrapMode.FixedPixelWidth)
+        self.setLineWrapColumnOrWidth(width)
+        self.document().setTextWidth(width)
+        if self.horizontalScrollBarPolicy() != Qt.ScrollBarPolicy.ScrollBarAlwaysOn:
+            self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
+            self.moveCursor(QTextCursor.MoveOperation.Start)  # drawing left it at the end, and the view with it
+            self.horizontalScrollBar().setValue(0)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that the arrow keys can scroll it
+        height = ceil(self.document().size().height()) + self.horizontalScrollBar().sizeHint().height() + 1
+        if height != self.height() or height != self.minimumHeight():
+            self.setFixedHeight(height)
+
+    def _table_width(self) -> int | None:
+        """Pixels for a table with too many columns to fit; None for one that fits, and for everything else."""
+        if self._block is None or self._block.kind != "table":
+            return None
+        self.document().setTextWidth(-1)
+        columns = self._block.text.partition("\n")[0].strip().strip("|").count("|") + 1
+        readable = columns * CELL_CHARACTERS * self.fontMetrics().averageCharWidth()
+        width = min(ceil(self.document().idealWidth()), readable)
+        return width if width > max(self.viewport().width(), 50) else None
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Qt's hook for copying: formulas come out as the LaTeX they were."""
+        if not self._formulas:
+            return super().createMimeDataFromSelection()
+        data = QMimeData()
+        data.setText(self._selected_source())
+        return data
+
+    def _selected_source(self) -> str:
+        chosen, lines = self.textCursor(), []
+        start, end = chosen.selectionStart(), chosen.selectionEnd()
+        block = self.document().findBlock(start)
+        while block.isValid() and block.position() < end:
+            parts, place = [], block.begin()
+            while not place.atEnd():
+                piece = place.fragment()
+                first, last = max(start, piece.position()), min(end, piece.position() + piece.length())
+                if first < last:
+                    source = piece.charFormat().property(SOURCE)
+                    text = QTextCursor(self.document())
+                    text.setPosition(first)
+                    text.setPosition(last, QTextCursor.MoveMode.KeepAnchor)
+                    parts.append(source or text.selectedText().replace("\u2028", "\n").replace(BREAK, ""))
+                place += 1
+            lines.append("".join(parts))
+            block = block.next()
+        return "\n".join(lines)
+
+    def _put_formulas(self) -> None:
+        found = self.document().find(MARKED) if self._formulas else QTextCursor()
+        while not found.isNull():
+            index = int(found.selectedText()[1:-1])
+            if index < len(self._formulas):
+                formula = self._formulas[index]
+                style = QTextCharFormat(found.charFormat())
+                style.setProperty(SOURCE, formula.source)
+                style.setToolTip(formula.source)
+                found.insertText(formula.shown.replace("\n", "\u2028"), style)
+            found = self.document().find(MARKED, found)
+
+    def _name_images(self) -> None:
+        """Puts a link in place of each image: its address is shown, and nothing is fetched."""
+        if "![" not in (self._block.text if self._block else ""):
+            return
+        block = self.document().begin()
+        while block.isValid():
+            places, place = [], block.begin()
+            while not place.atEnd():
+                piece = place.fragment()
+                if piece.charFormat().isImageFormat():
+                    image = piece.charFormat().toImageFormat()
+                    alt = image.property(QTextFormat.Property.ImageAltText.value)
+                    places.append((piece.position(), piece.length(), image.name(), alt))
+                place += 1
+            for position, length, address, alt in reversed(places):
+                cursor = QTextCursor(self.document())
+                cursor.setPosition(position)
+                cursor.setPosition(position + length, QTextCursor.MoveMode.KeepAnchor)
+                link = QTextCharFormat()
+                link.setAnchor(True)
+                link.setAnchorHref(address)
+                link.setForeground(self.palette().link())
+                link.setFontUnderline(True)
+                cursor.insertText(tr("Image: {name}", name=alt or address), link)
+            block = block.next()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         super().paintEvent(event)
@@ -162,115 +253,3 @@ class ProseBlock(TextBlock):
             bold = text.charFormat()
             bold.setFontWeight(QFont.Weight.DemiBold)
             text.mergeCharFormat(bold)
-
-
-class CodeEdit(QPlainTextEdit):
-    """Code without wrapping, as tall as its lines; only wide lines scroll."""
-
-    def __init__(self, parent: QWidget | None = None):
-        super().__init__(parent)
-        self.setReadOnly(True)
-        self.setAccessibleName("Code")
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-        self.setUndoRedoEnabled(False)
-        self.document().setDocumentMargin(0)
-        self.viewport().setAutoFillBackground(False)
-
-    def fit(self) -> None:
-        """Room for every line, and for the scroll bar where a line is wider than the view."""
-        size = self.document().documentLayout().documentSize()
-        bar = self.horizontalScrollBar()
-        wide = size.width() > self.viewport().width()
-        height = ceil(size.height() * self.fontMetrics().lineSpacing()) + (bar.sizeHint().height() if wide else 0) + 2
-        if height != self.height() or height != self.minimumHeight():
-            self.setFixedHeight(height)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self.fit()
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        """Sideways stays here, up and down belongs to the transcript."""
-        if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
-            super().wheelEvent(event)
-        else:
-            event.ignore()
-
-
-class CodeBlock(QFrame):
-    """A code block: its language, a button that copies the code alone, and the code. ``copied(str)`` says what."""
-
-    copied = Signal(str)
-
-    def __init__(self, text_size: int, parent: QWidget | None = None):
-        super().__init__(parent)
-        self._block, self._shown = Block("code", "", "", closed=False), ""
-        self._language = QLabel()
-        self._copy = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self._copy.setIconSize(QSize(14, 14))
-        self._copy.setAccessibleName("Copy code")
-        self._copy.clicked.connect(self.copy_code)
-        self._reset = QTimer(self, interval=COPIED_MS, singleShot=True)
-        self._reset.timeout.connect(self._show_copy)
-        self.edit = CodeEdit()
-        self.highlighter = CodeHighlighter(self.edit.document(), theme.current().dark)
-        header = QHBoxLayout()
-        header.addWidget(self._language, 1)
-        header.addWidget(self._copy)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(QMargins(theme.M, theme.XS, theme.S, theme.M))
-        layout.setSpacing(theme.XS)
-        layout.addLayout(header)
-        layout.addWidget(self.edit)
-        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
-        self.restyle(text_size)
-
-    @property
-    def code(self) -> str:
-        """The code as the model wrote it."""
-        return self._block.text
-
-    def set_block(self, block: Block) -> None:
-        """Shows ``block``. Growing code is appended to, and coloured once, when its fence closes."""
-        before, self._block = self._block, block
-        shown_before, self._shown = self._shown, break_long_runs(block.text)
-        if self._shown.startswith(shown_before):
-            cursor = QTextCursor(self.edit.document())
-            cursor.movePosition(QTextCursor.MoveOperation.End)
-            cursor.insertText(self._shown[len(shown_before) :])
-        else:
-            self.edit.setPlainText(self._shown)
-        self._language.setText(block.language or "text")
-        if block.closed and not before.closed:
-            self.highlighter.start(self._shown, block.language)
-        self.edit.fit()
-
-    def copy_code(self) -> None:
-        """Puts the code, nothing else, on the clipboard."""
-        QGuiApplication.clipboard().setText(self.code)
-        self._copy.setText("Copied")
-        self._copy.setIcon(theme.icon("check"))
-        self._reset.start()
-        self.copied.emit(self.code)
-
-    def restyle(self, text_size: int) -> None:
-        """Follows the palette and the text size."""
-        colours = theme.current()
-        self._language.setFont(theme.scaled_font(text_size * 85 // 100))
-        theme.tint(self._language, colours.quiet)
-        self._copy.setFont(theme.scaled_font(text_size * 85 // 100))
-        self.edit.setFont(theme.code_font(text_size * 92 // 100))
-        self.highlighter.set_dark(colours.dark)
-        self._show_copy()
-        self.edit.fit()
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        theme.paint_card(self)
-
-    def _show_copy(self) -> None:
-        self._copy.setText("Copy")
-        self._copy.setIcon(theme.icon("copy"))

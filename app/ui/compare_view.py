@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollA
 from app.core.compare import ArmName, ArmRecorder, Comparison
 from app.core.sanitize import clean_text
 from app.ui import theme
+from app.ui.answer_body import AnswerBody
 from app.ui.labels import ElidedLabel
-from app.ui.message import AnswerBody
 
 FRAME_MS = 33
 NAMES: dict[ArmName, str] = {"baseline": "Plain", "dflash": "DFlash"}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QMargins, QSize, Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
-from app.core.blocks import Block, BlockSplitter
 from app.core.chat import ChatMessage, State
 from app.core.figures import statistics_line
 from app.core.sanitize import break_long_runs
 from app.ui import theme
-from app.ui.blocks import CodeBlock, ProseBlock, TextBlock
+from app.ui.answer_body import AnswerBody
+from app.ui.blocks import TextBlock
 
 SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
 NOTES: dict[State, str] = {
@@ -19,84 +19,6 @@ NOTES: dict[State, str] = {
     "interrupted": "Interrupted: Slipstream ended before the answer did",
     "failed": "Failed before the end",
 }
-
-
-class AnswerBody(QWidget):
-    """Streaming Markdown as block widgets; only the last block is ever drawn again."""
-
-    def __init__(self, text_size: int, parent: QWidget | None = None):
-        super().__init__(parent)
-        self._text_size, self._splitter = text_size, BlockSplitter()
-        self._widgets: list[ProseBlock | CodeBlock] = []
-        self._settled = 0
-        self.text = ""
-        self._layout = QVBoxLayout(self)
-        self._layout.setContentsMargins(QMargins())
-        self._layout.setSpacing(theme.M)
-        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
-
-    @property
-    def blocks(self) -> list[Block]:
-        """The blocks on show."""
-        return self._splitter.blocks
-
-    @property
-    def widgets(self) -> list[ProseBlock | CodeBlock]:
-        """One widget a block, in order."""
-        return self._widgets
-
-    def feed(self, text: str) -> None:
-        """Appends text."""
-        if text:
-            self.text += text
-            self._splitter.feed(text)
-            self._sync()
-
-    def finish(self) -> None:
-        """No more text comes: an open fence is closed and coloured."""
-        self._splitter.finish()
-        self._sync()
-
-    def set_text(self, text: str, finished: bool = True) -> None:
-        """Shows ``text`` from the start."""
-        self._splitter, self._settled, self.text = BlockSplitter(), 0, ""
-        for widget in self._widgets:
-            self._drop(widget)
-        self._widgets = []
-        self.feed(text)
-        if finished:
-            self.finish()
-
-    def restyle(self, text_size: int) -> None:
-        """Follows the palette and the text size."""
-        self._text_size = text_size
-        for widget in self._widgets:
-            widget.restyle(text_size)
-
-    def _sync(self) -> None:
-        blocks = self._splitter.blocks
-        for index in range(self._settled, len(blocks)):
-            self._show(index, blocks[index])
-        for widget in self._widgets[len(blocks) :]:
-            self._drop(widget)
-        del self._widgets[len(blocks) :]
-        self._settled = self._splitter.committed
-
-    def _show(self, index: int, block: Block) -> None:
-        wanted = CodeBlock if block.kind == "code" else ProseBlock
-        if index < len(self._widgets) and type(self._widgets[index]) is not wanted:
-            self._drop(self._widgets[index])
-            self._widgets[index] = wanted(self._text_size, self)
-            self._layout.insertWidget(index, self._widgets[index])
-        elif index == len(self._widgets):
-            self._widgets.append(wanted(self._text_size, self))
-            self._layout.addWidget(self._widgets[index])
-        self._widgets[index].set_block(block)
-
-    def _drop(self, widget: QWidget) -> None:
-        self._layout.removeWidget(widget)
-        widget.hide()
-        widget.deleteLater()
 
 
 class UserMessage(QWidget):
@@ -196,8 +118,8 @@ class AnswerMessage(QWidget):
         self._retry.setVisible(allowed and self.message.state != "streaming")
 
     def copy_answer(self) -> None:
-        """Puts the answer's Markdown on the clipboard."""
-        QGuiApplication.clipboard().setText(self.body.text)
+        """Puts the answer's Markdown on the clipboard, without what was thought."""
+        QGuiApplication.clipboard().setText(self.body.answer)
 
     @property
     def statistics_text(self) -> str:
@@ -224,6 +146,7 @@ class AnswerMessage(QWidget):
     def _show_state(self) -> None:
         streaming = self.message.state == "streaming"
         self._waiting.setVisible(streaming and not self.body.text)
+        self.body.show_thinking_time((self.message.statistics or {}).get("thinking_s"))
         self._line.setText(statistics_line(self.message.statistics))
         self._note.setText(NOTES.get(self.message.state, ""))
         self._line.setVisible(bool(self._line.text()))

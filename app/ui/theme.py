@@ -53,6 +53,7 @@ def _palette(dark: bool) -> QPalette:
     palette = QPalette(QColor("#3a3a3c"), QColor("#2a2a2c")) if dark else QPalette(QColor("#f0f0f0"), QColor("#f0f0f0"))
     palette.setColor(QPalette.ColorRole.Base, QColor("#1e1e20" if dark else "#ffffff"))
     palette.setColor(QPalette.ColorRole.PlaceholderText, QColor("#98989d" if dark else "#6e6e73"))
+    palette.setColor(QPalette.ColorRole.Link, QColor("#6cb0ff" if dark else "#0a5cc2"))
     return palette
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from keyring.backend import KeyringBackend
+from keyring.errors import PasswordDeleteError
+
 from app.core.downloads import Stage
 from app.services.downloads import Downloads
 from tests.hub_server import HubServer, Seen
@@ -40,3 +43,23 @@ def wait_bytes(qtbot, downloads: Downloads, count: int, name: str = MODEL) -> No
 def weight_requests(hub: HubServer, name: str = MODEL) -> list[Seen]:
     """The requests for the bytes of the weights, in order."""
     return [seen for seen in hub.requests_for("model.safetensors", "store") if name.split("/")[1] in seen.path]
+
+
+class MemoryKeychain(KeyringBackend):
+    """A keychain that lasts as long as the test."""
+
+    priority = 1  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, username: str) -> str | None:
+        return self.kept.get((service, username))
+
+    def set_password(self, service: str, username: str, password: str) -> None:
+        self.kept[service, username] = password
+
+    def delete_password(self, service: str, username: str) -> None:
+        if self.kept.pop((service, username), None) is None:
+            raise PasswordDeleteError("not there")

@@ -75,7 +75,7 @@ class Detail(QWidget):
         self.bar.setFixedHeight(theme.S)
         self.trouble_text = QLabel(wordWrap=True)
         self.trouble_text.setTextFormat(Qt.TextFormat.PlainText)
-        self.remedy = QPushButton()
+        self.remedy = QPushButton(tr("Try again"))
         self.remedy.clicked.connect(self._on_remedy)
         self.token = TokenBox()
         self.buttons = {action: self._button(action) for action in ACTIONS}

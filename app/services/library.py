@@ -233,9 +233,7 @@ class Library(QObject):
 
 def read_shelf(found: tuple[HubModel, ...], context: int) -> Shelf:
     """Looks at the catalog and the folders of this machine. Takes a while: not for the window's thread."""
-    from engine.models.installed import installed as find_installed
-
-    pairs, installed = tuple(models.list_pairs()), tuple(find_installed())
+    pairs, installed = tuple(models.list_pairs()), tuple(models.installed())
     known: list[tuple[str, str | InstalledModel | HubModel]] = [(pair.id, pair.id) for pair in pairs]
     known += [(model.id, model) for model in installed] + [(model.repository, model) for model in found]
     fits = {name: fit for name, model in known if (fit := models.fits(model, context)) is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -18,8 +18,8 @@ from engine.models.hub_token import read_token
 DEFAULT_ENDPOINT = "https://huggingface.co"
 CONNECT_S, READ_S = 10.0, 15.0  # a connection that says nothing for this long counts as lost
 API_ATTEMPTS = 3
-LONGEST_WAIT_S = 60.0
-NO_TOKEN = ""  # ask without one, even where one is kept
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0  # between two tries, doubling
+LONGEST_ANSWER_S = 5.0  # somebody waits for what ``ask`` brings
 PASSING = frozenset({408, 425, 500, 502, 503, 504})
 
 
@@ -64,10 +64,11 @@ def certificates() -> ssl.SSLContext:
     return context
 
 
-def ask(
-    path: str, parameters: dict[str, Any] | None = None, token: str | None = None, pause: Callable[[float], None] = time.sleep
-) -> Any:
-    """The JSON that the hub's API answers at ``path``. Passing faults are tried again. Raises ``DownloadProblem``."""
+def ask(path: str, parameters: dict[str, Any] | None = None, token: str | None = None) -> Any:
+    """The JSON that the hub's API answers at ``path``; passing faults are tried again. ``token`` None takes the kept one.
+
+    Raises ``DownloadProblem``.
+    """
     with httpx2.Client(**client_settings(token)) as client:
         for attempt in range(API_ATTEMPTS):
             last = attempt == API_ATTEMPTS - 1
@@ -78,14 +79,14 @@ def ask(
             except httpx2.TransportError as error:
                 if last or not is_passing(error):
                     raise transport_problem(error) from None
-                pause(0.5 * 2**attempt)
+                time.sleep(backoff(attempt))
                 continue
             except ValueError:
                 raise DownloadProblem("network", f"{host()} gave an answer that is not the hub's", "check HF_ENDPOINT.") from None
             wait = retry_wait(response, attempt)
-            if last or wait is None or wait > 5.0:
+            if last or wait is None or wait > LONGEST_ANSWER_S:
                 raise answer_problem(response, path.removeprefix("models/").split("/revision/")[0])
-            pause(wait)
+            time.sleep(wait)
     raise AssertionError("unreachable")
 
 
@@ -106,8 +107,13 @@ def retry_wait(response: httpx2.Response, attempt: int) -> float | None:
         if asked.isdigit():
             return float(asked)
     if response.status_code == 429 or response.status_code in PASSING:
-        return min(LONGEST_WAIT_S, 0.5 * 2**attempt)
+        return backoff(attempt)
     return None
+
+
+def backoff(attempt: int) -> float:
+    """Seconds to wait after the failed try number ``attempt``, counted from 0."""
+    return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
 
 
 def transport_problem(error: httpx2.TransportError) -> DownloadProblem:

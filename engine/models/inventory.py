@@ -40,7 +40,7 @@ def _hub_cache() -> Iterator[InstalledModel]:
     for folder in sorted(cache.glob(f"{PREFIX}*")) if cache.is_dir() else ():
         repository = folder.name.removeprefix(PREFIX).replace("--", "/")
         snapshot = current_snapshot(repository)
-        if snapshot is not None and (snapshot / "config.json").is_file():
+        if snapshot is not None and any(path.name == "config.json" or path.suffix == ".safetensors" for path in snapshot.iterdir()):
             yield _model(repository, "hub cache", snapshot, size_on_disk(folder))
 
 

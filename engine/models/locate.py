@@ -25,6 +25,8 @@ def find_complete(repository: str) -> Path | None:
 
 def problem(folder: Path) -> str | None:
     """Why the model in ``folder`` cannot be used, None where every weight file is there in its full length. Reads headers only."""
+    if not (folder / "config.json").is_file():
+        return f"{folder} has no config.json: download the model again."
     try:
         weight_files(folder)
     except ModelError as error:

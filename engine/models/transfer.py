@@ -12,10 +12,9 @@ from pathlib import Path
 import httpx2
 
 from engine.models.download_types import DownloadProblem, RemoteFile
-from engine.models.hub_client import answer_problem, file_address, host, is_passing, retry_wait, transport_problem
+from engine.models.hub_client import answer_problem, backoff, file_address, host, is_passing, retry_wait, transport_problem
 from engine.models.staging import NO_ROOM
 
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 30.0
 PATIENCE_S = 600.0  # without a single byte; a closed laptop's clock stands still meanwhile
 
 
@@ -63,7 +62,7 @@ async def fetch(
             last_byte, attempt = time.monotonic(), 0
         if time.monotonic() - last_byte > patience_s:
             raise again.problem
-        wait_s = again.wait_s if again.wait_s is not None else min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
+        wait_s = again.wait_s if again.wait_s is not None else backoff(attempt)
         attempt += 1
         note(f"{again.problem.message}: trying again in {max(1, round(wait_s)):,} s")
         await asyncio.sleep(wait_s * random.uniform(1.0, 1.25))  # so that many files do not come back at once

@@ -144,7 +144,8 @@ def _folder(part: str) -> Path:
     if part == STARTER_ID:
         starter = find_starter()
         return starter.target if starter is not None else paths.models_folder() / STARTER_ID / "target"
-    folder = Path(part).expanduser() if Path(part).expanduser().is_dir() else locate.find(part)
+    own = Path(part).expanduser()
+    folder = own if own.is_dir() else locate.find(part) or current_snapshot(part)
     if folder is None:
         raise ModelError(f"{part} is not on this machine: fetch it with `slipstream models add {part}`.")
     return folder

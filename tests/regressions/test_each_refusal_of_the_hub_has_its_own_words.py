@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.models import Downloader, DownloadProblem, plan_download
+from engine.models import Downloader, DownloadProblem, hub_client, plan_download
 from tests.hub_server import Fault, HubServer
 from tests.remote_models import add_model
 
@@ -46,7 +46,8 @@ def test_being_asked_too_often_says_when_to_come_back(hub: HubServer) -> None:
     assert told.kind == "rate" and "120 seconds" in told.action
 
 
-def test_a_fault_of_the_hub_is_not_called_the_users(hub: HubServer) -> None:
+def test_a_fault_of_the_hub_is_not_called_the_users(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_client, "FIRST_WAIT_S", 0.02)
     add_model(hub, "org/model")
     hub.api_faults.extend([Fault("status", status=500)] * 3)
     told = problem("org/model")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.models import transfer
+from engine.models import hub_client
 
 
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shortens the wait between two tries; how it grows has a test of its own."""
-    monkeypatch.setattr(transfer, "FIRST_WAIT_S", 0.02)
+    monkeypatch.setattr(hub_client, "FIRST_WAIT_S", 0.02)

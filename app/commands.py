@@ -28,6 +28,7 @@ class Situation:
     has_question: bool = False
     has_answer: bool = False
     has_versions: bool = False
+    has_deleted: bool = False
     comparing: bool = False
     has_comparison: bool = False
     has_draft: bool = False
@@ -49,7 +50,10 @@ class Actions(Protocol):
     def stop(self) -> None: ...
     def answer_again(self) -> None: ...
     def rename_chat(self) -> None: ...
+    def pin_chat(self) -> None: ...
     def delete_chat(self) -> None: ...
+    def undo_delete(self) -> None: ...
+    def show_deleted(self) -> None: ...
     def export_chat(self) -> None: ...
     def edit_message(self) -> None: ...
     def step_version(self, step: int) -> None: ...
@@ -129,10 +133,13 @@ COMMANDS: tuple[Command, ...] = (
         lambda s: s.idle and s.has_question,
     ),
     Command("rename_chat", "File", "Rename Chat …", lambda a: a.rename_chat(), "Ctrl+Shift+N", _in_chat, separated=True),
-    Command("delete_chat", "File", "Delete Chat …", lambda a: a.delete_chat(), "Ctrl+Shift+Backspace", _in_chat),
+    Command("pin_chat", "File", "Pin or Unpin Chat", lambda a: a.pin_chat(), "Ctrl+Shift+T", _in_chat),
+    Command("delete_chat", "File", "Delete Chat", lambda a: a.delete_chat(), "Ctrl+Shift+Backspace", _in_chat),
+    Command("show_deleted", "File", "Recently Deleted …", lambda a: a.show_deleted()),
     Command("export_chat", "File", "Export Chat …", lambda a: a.export_chat(), "Ctrl+Shift+E", _in_chat),
     Command("close_window", "File", "Close Window", lambda a: a.close_window(), "Ctrl+W", separated=True),
     Command("quit", "File", "Quit Slipstream", lambda a: a.quit(), "Ctrl+Q", role=Role.QuitRole),
+    Command("undo_delete", "Edit", "Undo Delete", lambda a: a.undo_delete(), "Ctrl+Z", lambda s: s.has_deleted),
     Command("copy_answer", "Edit", "Copy Last Answer", lambda a: a.copy_answer(), "Ctrl+Shift+C", lambda s: s.has_answer),
     Command("copy_report", "Edit", "Copy Comparison Report", lambda a: a.copy_report(), "", _compared),
     Command("edit_message", "Edit", "Edit Message", lambda a: a.edit_message(), "Ctrl+E", lambda s: s.has_question, separated=True),

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from app.core.chat import title_from
+from app.core.chat import Chat, title_from
 from app.core.sanitize import clean_text
 from app.services.conversation import Conversation
 from app.store import ChatStore, StoreError
+from app.worker import Failure
 
 KEPT_DAYS = 30
 log = logging.getLogger(__name__)
@@ -103,6 +104,14 @@ class Shelf(QObject):
             self.deletions.pop()
             self._talk.open(chat_id, message_id)
             self._talk.chats_changed.emit()
+
+    def deleted_chats(self) -> list[tuple[Chat, float]]:
+        """The deleted chats with the time of deletion, the newest first; none where they cannot be read."""
+        try:
+            return self._store.deleted_chats()
+        except StoreError as error:
+            self._talk.failed.emit(Failure(str(error)))
+            return []
 
     def restore(self, chat_id: int) -> None:
         """Brings back a chat that was deleted some time ago."""

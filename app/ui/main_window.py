@@ -23,7 +23,6 @@ from app.mac import IS_MAC
 from app.services.engine_client import BUSY, EngineState
 from app.services.settings import Settings
 from app.services.wiring import Services
-from app.store import StoreError
 from app.ui import theme
 from app.ui.banner import Banner
 from app.ui.branching import Branching
@@ -36,6 +35,7 @@ from app.ui.loading_notice import LoadingNotice
 from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.models.manager import ModelManager
+from app.ui.shelf_view import ShelfView
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
 from app.ui.update_notice import UpdateNotice
@@ -158,10 +158,7 @@ class MainWindow(QMainWindow):
         self.composer.notice.connect(lambda text: self.banner.show_message(text, until="chat"))
         self.empty.chosen.connect(self.do.use_example)
         self.branching = Branching(self)
-        self.sidebar.search_changed.connect(lambda _text: self.fill_chats())
-        self.sidebar.chats.open_asked.connect(self.do.open_chat)
-        self.sidebar.chats.rename_asked.connect(services.shelf.rename)
-        self.sidebar.chats.delete_asked.connect(self.do.ask_delete)
+        self.shelf = ShelfView(self)
         self.models.chosen.connect(self.do.load_model)
         self.models.folder_asked.connect(self.do.choose_model_folder)
         self.models.more_asked.connect(self.do.show_models)
@@ -254,14 +251,7 @@ class MainWindow(QMainWindow):
 
     def fill_chats(self) -> None:
         """Lists the chats, or those that the search field finds."""
-        wanted = self.sidebar.search.text().strip()
-        try:
-            store = self.services.store
-            chats = [hit.chat for hit in store.search(wanted)] if wanted else store.chats()
-        except StoreError as error:
-            self.banner.show_message(str(error))
-            return
-        self.sidebar.chats.fill(chats, self._chat_id(), tr("No chats found") if wanted else "")
+        self.shelf.fill()
 
     def fill_models(self) -> None:
         """Lists the pairs on this machine."""
@@ -297,6 +287,7 @@ class MainWindow(QMainWindow):
             has_chat=talk.chat is not None,
             has_question=any(message.role == "user" for message in talk.messages),
             has_versions=any(talk.version_of(message.id)[1] > 1 for message in talk.messages),
+            has_deleted=bool(self.services.shelf.deletions),
             has_answer=any(message.role == "assistant" and message.content for message in talk.messages),
             comparing=talk.comparison.running is not None,
             has_comparison=talk.comparison.comparison is not None,

@@ -6,9 +6,9 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, QUrl
+from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
+from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.core.export import chat_json, chat_markdown, file_name
 from app.core.words import mark, tr
@@ -16,6 +16,8 @@ from app.services.crashlog import LOG
 from app.services.environment import describe
 from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
+from app.ui.deleted_dialog import DeletedDialog
+from app.ui.opening import open_url
 from app.ui.settings_dialog import SettingsDialog
 from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs
@@ -49,14 +51,17 @@ class WindowActions:
         if asked and not self._window.composer.text():
             self._window.composer.set_text(asked[-1])
 
-    def open_chat(self, chat_id: int | None) -> None:
-        """Shows a chat and its draft."""
-        talk = self._services.conversation
-        if chat_id is not None and talk.chat is not None and talk.chat.id == chat_id:
+    def open_chat(self, chat_id: int | None, message_id: int | None = None) -> None:
+        """Shows a chat and its draft; with ``message_id`` at that message, which is marked."""
+        window, talk = self._window, self._services.conversation
+        is_open = chat_id is not None and talk.chat is not None and talk.chat.id == chat_id
+        if is_open and (message_id is None or message_id in [message.id for message in talk.messages]):
             self.show_chat()
-            return
-        self._window.save_draft()
-        talk.open(chat_id)
+        else:
+            window.save_draft()
+            talk.open(chat_id, message_id)
+        if message_id is not None:
+            window.transcript.reveal(message_id)
 
     def step_chat(self, step: int) -> None:
         """Opens the chat below or above in the list."""
@@ -75,23 +80,24 @@ class WindowActions:
             self._window.sidebar.chats.edit_chat(chat.id)
 
     def delete_chat(self) -> None:
-        """Asks, then deletes the open chat."""
+        """Deletes the open chat until Undo."""
         chat = self._services.conversation.chat
         if chat is not None:
-            self.ask_delete(chat.id)
+            self._services.shelf.delete(chat.id)
 
-    def ask_delete(self, chat_id: int) -> None:
-        """Asks, then deletes a chat."""
-        chat = self._services.store.chat(chat_id)
-        if chat is None:
-            return
-        text = tr("Delete “{title}”?\nIts messages are removed for good.", title=chat.title)
-        box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete chat"), text, parent=self._window)
-        box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        delete = box.addButton(tr("Delete"), QMessageBox.ButtonRole.DestructiveRole)
-        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
-        delete.clicked.connect(lambda: self._services.shelf.delete(chat_id))
-        box.open()
+    def undo_delete(self) -> None:
+        """Brings back what was deleted last."""
+        self._services.shelf.undo()
+
+    def pin_chat(self) -> None:
+        """Keeps the open chat above all others, or no longer."""
+        chat = self._services.conversation.chat
+        if chat is not None:
+            self._services.shelf.pin(chat.id, not chat.pinned)
+
+    def show_deleted(self) -> None:
+        """Lists the deleted chats that can be brought back."""
+        DeletedDialog(self._services.shelf, self._window).open()
 
     def export_chat(self) -> None:
         """Saves the open chat as Markdown, or as a file that Slipstream opens again."""
@@ -113,6 +119,11 @@ class WindowActions:
         except OSError as error:
             text = tr("The chat could not be written ({reason}): choose another place.", reason=error.strerror)
             self._window.banner.show_message(text, until="chat")
+
+    def import_files(self, paths: list[Path]) -> None:
+        """Opens exported chats."""
+        for path in paths:
+            open_url(self._window, QUrl.fromLocalFile(str(path)))
 
     def find_chats(self) -> None:
         """Goes to the search field."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from app.services import settings as room
 from app.services.settings import Settings, SettingsService, newest, parse
 from app.ui import theme
 from app.ui.settings_dialog import SettingsDialog
-from app.ui.sidebar import day_group
 from tests.gui.conftest import wait_ready
 
 # The offscreen platform says so of every window beside the first.
@@ -148,9 +146,3 @@ def test_standard_settings_keep_what_the_user_agreed_to(window, dialog):
     current = window.services.settings.current
     assert (current.temperature, current.text_size, current.notify) == (0.0, 100, True)
     assert current.check_updates and current.language == "de"
-
-
-@pytest.mark.parametrize(("hours_ago", "group"), [(0, "Today"), (13, "Yesterday"), (37, "Earlier"), (-24, "Today")])
-def test_chats_are_grouped_by_the_local_calendar(hours_ago, group):
-    noon = datetime(2026, 3, 5, 12, 0)
-    assert day_group(noon.timestamp() - hours_ago * 3600, date(2026, 3, 5)) == group

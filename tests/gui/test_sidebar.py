@@ -24,8 +24,10 @@ def test_a_search_without_a_hit_says_so(qtbot, window):
     window.services.store.create_chat("Cooking")
     window.fill_chats()
     qtbot.keyClicks(window.sidebar.search, "zebra")
-    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["No chats found"], timeout=2_000)
-    assert window.sidebar.chats.chat_ids() == []
+    qtbot.waitUntil(lambda: window.sidebar.note.text() == "No chats found", timeout=2_000)
+    assert window.sidebar.chats.titles() == [] and not window.sidebar.note.isHidden()
+    window.sidebar.search.clear()
+    qtbot.waitUntil(lambda: window.sidebar.note.isHidden(), timeout=2_000)
 
 
 def test_escape_clears_the_search_before_it_stops_the_answer(qtbot, window, loader):
@@ -46,7 +48,8 @@ def test_escape_clears_the_search_before_it_stops_the_answer(qtbot, window, load
 def test_renaming_in_the_list_renames_the_chat(qtbot, window):
     chat = window.services.store.create_chat("Old name")
     window.fill_chats()
-    window.sidebar.chats.item(1).setText("New name")
+    rows = window.sidebar.chats.rows
+    rows.setData(rows.index(1), "New name")
     qtbot.waitUntil(lambda: window.services.store.chat(chat.id).title == "New name", timeout=2_000)
     qtbot.waitUntil(lambda: "New name" in window.sidebar.chats.titles(), timeout=2_000)
 

@@ -290,18 +290,6 @@ def test_examples_are_sent_with_one_click(qtbot, window):
     assert window.services.conversation.messages[0].content == EXAMPLES[1]
 
 
-@OFFSCREEN_DIALOG
-@pytest.mark.parametrize(("button", "left"), [("Delete", 0), ("Cancel", 1)])
-def test_deleting_asks_first(qtbot, window, button, left):
-    chat = window.services.store.create_chat("Maybe")
-    window.fill_chats()
-    window.do.ask_delete(chat.id)
-    box = window.findChild(QMessageBox)
-    chosen = next(b for b in box.buttons() if b.text().replace("&", "") == button)
-    qtbot.mouseClick(chosen, Qt.MouseButton.LeftButton)
-    assert len(window.services.store.chats()) == left
-
-
 def test_every_control_has_a_name_for_voiceover(qtbot, window):
     window.composer.set_text("Explain rainbows")
     window.do.send()

@@ -1,0 +1,84 @@
+"""The window's side of the shelf: fills the list of chats, runs what it asks for, and offers to take deleting back."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.core.chat_rows import chat_rows, free_folder_name, hit_rows
+from app.core.words import tr
+from app.services.shelf import Deletion
+from app.store import StoreError
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+COLLAPSED = "collapsed_folders"
+
+
+class ShelfView(QObject):
+    """Connects the sidebar's list with the services."""
+
+    def __init__(self, window: MainWindow):
+        super().__init__(window)
+        self._window, self._shelf, self._store = window, window.services.shelf, window.services.store
+        self._list = window.sidebar.chats
+        self._collapsed = set(self._store.setting(COLLAPSED, []))
+        window.sidebar.search_changed.connect(lambda _text: self.fill())
+        self._list.open_asked.connect(window.do.open_chat)
+        self._list.rename_asked.connect(self._shelf.rename)
+        self._list.delete_asked.connect(self._shelf.delete)
+        self._list.undo_asked.connect(self._shelf.undo)
+        self._list.pin_asked.connect(self._shelf.pin)
+        self._list.move_asked.connect(self.move)
+        self._list.new_folder_asked.connect(self.move_to_new_folder)
+        self._list.folder_renamed.connect(self._shelf.rename_folder)
+        self._list.dissolve_asked.connect(self._shelf.dissolve_folder)
+        self._list.folder_toggled.connect(self.toggle)
+        self._list.files_dropped.connect(window.do.import_files)
+        self._shelf.deleted.connect(self._on_deleted)
+
+    def fill(self) -> None:
+        """Lists the chats, or those that the search field finds."""
+        wanted, chat = self._window.sidebar.search.text().strip(), self._window.services.conversation.chat
+        try:
+            if wanted:
+                found = self._store.search(wanted)
+                hits = {hit.chat.id: (hit.excerpt, hit.message_id) for hit in found}
+                rows = hit_rows([hit.chat for hit in found], date.today(), hits)
+            else:
+                rows = chat_rows(self._store.chats(), date.today(), self._collapsed)
+        except StoreError as error:
+            self._window.banner.show_message(str(error))
+            return
+        self._window.sidebar.show_note(tr("No chats found") if wanted and not rows else "")
+        self._list.fill(rows, chat.id if chat is not None else None)
+
+    def toggle(self, folder: str) -> None:
+        """Opens or closes a folder."""
+        self._collapsed ^= {folder}
+        self._window.services.conversation.remember(COLLAPSED, sorted(self._collapsed))
+        self.fill()
+
+    def move(self, chat_id: int, folder: str) -> None:
+        """Puts a chat into a folder, or with "" out of it; a pinned one is unpinned, or it would not be seen there."""
+        chat = self._store.chat(chat_id)
+        if chat is None:
+            return
+        if chat.pinned:
+            self._shelf.pin(chat_id, False)
+        if chat.folder != folder:
+            self._shelf.move(chat_id, folder)
+
+    def move_to_new_folder(self, chat_id: int) -> None:
+        """Makes a folder for a chat; its name is asked for in the list."""
+        name = free_folder_name(chat.folder for chat in self._store.chats())
+        self.move(chat_id, name)
+        self._list.edit_folder(name)
+
+    def _on_deleted(self, deletion: Deletion) -> None:
+        text = tr("Chat deleted.") if deletion.message_id is None else tr("Message deleted, with what followed it.")
+        self._window.banner.show_message(text, tr("Undo"), self._shelf.undo)
+        self._window.update_commands()

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from engine.decoding.curve import CostCurve
 from engine.errors import Cancelled, ContextOverflow, ModelError, RequestError, SetupError, SlipstreamError
 from engine.events import (
     Approximate,
@@ -58,6 +59,7 @@ __all__ = [
     "Cancelled",
     "ContextFull",
     "ContextOverflow",
+    "CostCurve",
     "Cycle",
     "DataProgress",
     "Engine",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.decoding.curve import CostCurve
+
 
 @dataclass(frozen=True, slots=True)
 class Learned:
@@ -25,6 +27,7 @@ class PairInfo:
     ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
     ``learned``: the draft learned from the user's chats, None where there is none or it was not asked for.
     ``thinking_switch``: the chat template can be told to think or not (``GenerationRequest.thinking``).
+    ``costs``: what draft and verify passes were measured to take on this machine, None where nothing can be proposed.
     ``notices``: what a user should know of this pair, in words, such as a part that is missing from its files.
     """
 
@@ -43,4 +46,5 @@ class PairInfo:
     exact_widths: tuple[int, ...] | None = None
     learned: Learned | None = None
     notices: tuple[str, ...] = ()
+    costs: CostCurve | None = None
     thinking_switch: bool = False

@@ -146,6 +146,7 @@ def _assemble(parts: _Parts, report: _Reporter) -> Engine:
         exact_widths=exactness.widths if exactness else (),
         notices=_notices(resolved.target, tokenizer) + found.notices,
         learned=found.learned,
+        costs=next((controller.costs for controller in controllers.values()), None),
         thinking_switch=thinking_switch(tokenizer),
     )
     prefix = _prefix_cache(resolved, target, drafters.get("dflash"), chunk, parts.dtype, options, report)

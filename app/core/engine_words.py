@@ -8,7 +8,10 @@ from functools import lru_cache
 
 from app.core.words import mark, tr
 
-TEMPLATES: tuple[str, ...] = (mark("This model has no draft."),)
+TEMPLATES: tuple[str, ...] = (
+    mark("You chose plain decoding."),
+    mark("This model has no draft."),
+)
 
 
 def engine_words(text: str) -> str:

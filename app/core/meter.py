@@ -8,6 +8,7 @@ from typing import Literal
 
 from app.core.figures import cache_words
 from app.core.rate_window import RateWindow
+from app.core.words import mark
 from engine import (
     BlockLength,
     Cycle,
@@ -24,8 +25,8 @@ from engine import (
 
 Phase = Literal["idle", "no_model", "loading", "prefill", "decoding", "done", "stopped"]
 RIBBON_LENGTH = 60
-CHOSE_PLAIN = "You chose plain decoding."
-NO_DRAFT = "This model has no draft."
+CHOSE_PLAIN = mark("You chose plain decoding.")
+NO_DRAFT = mark("This model has no draft.")
 
 
 @dataclass(frozen=True, slots=True)

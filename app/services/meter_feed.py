@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
+from app.core.cycle_log import CycleLog
 from app.core.meter import Meter, MeterSnapshot
 from app.services.engine_client import BUSY, EngineClient, EngineState, Timed
 from app.worker import Failure
@@ -16,13 +17,16 @@ REFRESH_MS = 100
 
 
 class MeterFeed(QObject):
-    """Signal ``changed(MeterSnapshot)``. The clock is the worker's, so that a busy window does not bend the rate."""
+    """Signal ``changed(MeterSnapshot)``. The clock is the worker's, so that a busy window does not bend the rate.
+
+    ``log`` has the cycles of the answer on show.
+    """
 
     changed = Signal(object)
 
     def __init__(self, client: EngineClient, parent: QObject | None = None):
         super().__init__(parent)
-        self._client, self._meter = client, Meter()
+        self._client, self._meter, self.log = client, Meter(), CycleLog()
         self._meter.reset(time.monotonic())
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self._announce)
@@ -43,6 +47,7 @@ class MeterFeed(QObject):
     def clear(self) -> None:
         """Forgets the last answer, for another chat; what still runs stays on show."""
         if not self._client.busy:
+            self.log.begin()
             self._meter.reset(time.monotonic())
             self._announce()
 
@@ -58,11 +63,13 @@ class MeterFeed(QObject):
 
     def _on_requested(self, request: GenerationRequest) -> None:
         self._meter.reset(time.monotonic(), request.mode, self._client.info)
+        self.log.begin()
         self._announce()
 
     def _on_events(self, request_id: int, events: list[Timed]) -> None:
         for timed in events:
             self._meter.feed(timed.event, timed.at)
+            self.log.feed(timed.event)
 
     def _on_loading(self, progress: LoadProgress) -> None:
         self._meter.feed(progress, time.monotonic())

@@ -149,6 +149,7 @@ class MainWindow(QMainWindow):
         client.load_failed.connect(self.show_failure)
         client.counted.connect(self._on_counted)
         services.meter.changed.connect(self._on_meter)
+        self.meter.details_asked.connect(self.do.show_meter_details)
         services.settings.changed.connect(self._apply_settings)
         self.composer.send_asked.connect(self.do.send)
         self.composer.stop_asked.connect(self.do.stop)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QSizePolicy, QToolButton, QWidget
 
+from app.core.engine_words import engine_words
+from app.core.figures import percent
 from app.core.meter import CHOSE_PLAIN, MeterSnapshot
+from app.core.words import mark, number, tr
 from app.ui import theme
 from app.ui.labels import ElidedLabel, Figure
 
-MODE_WORDS = {"dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup", "auto": "Auto"}
+MODE_WORDS = {"dflash": "DFlash", "baseline": mark("Plain"), "lookup": mark("Lookup"), "auto": mark("Auto")}
 PHASE_WORDS = {
-    "idle": "Ready",
-    "no_model": "No model",
-    "loading": "Loading",
-    "prefill": "Reading the prompt",
-    "stopped": "Stopped",
+    "idle": mark("Ready"),
+    "no_model": mark("No model"),
+    "loading": mark("Loading"),
+    "prefill": mark("Reading the prompt"),
+    "stopped": mark("Stopped"),
 }
 
 
@@ -28,14 +31,15 @@ class Ribbon(QWidget):
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self._snapshot = MeterSnapshot()
-        self.setAccessibleName("Recent cycles")
+        self.setAccessibleName(tr("Recent cycles"))
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_snapshot(self, snapshot: MeterSnapshot) -> None:
         """Draws the ribbon of ``snapshot``."""
         if snapshot.ribbon != self._snapshot.ribbon:
             last = snapshot.ribbon[-1] if snapshot.ribbon else None
-            self.setAccessibleDescription(f"Last cycle: {last.accepted} of {last.proposed} accepted" if last else "")
+            counts = {"accepted": last.accepted, "proposed": last.proposed} if last else {}
+            self.setAccessibleDescription(tr("Last cycle: {accepted} of {proposed} accepted", **counts) if last else "")
             self.update()
         self._snapshot = snapshot
 
@@ -77,49 +81,51 @@ def figures_of(snapshot: MeterSnapshot) -> dict[str, str]:
     tokens = snapshot.tokens_per_cycle
     first = snapshot.ttft_s
     return {
-        "rate": f"{snapshot.tok_s:,.0f} tok/s" if snapshot.tokens else "– tok/s",
-        "tokens": f"{tokens:.1f} tok/cycle" if tokens is not None else "– tok/cycle",
-        "acceptance": f"{acceptance * 100:.0f} % accepted" if acceptance is not None else "– accepted",
-        "first": f"first {first:.2f} s" if first is not None else "first –",
+        "rate": tr("{rate} tok/s", rate=number(snapshot.tok_s, ",.0f") if snapshot.tokens else "–"),
+        "tokens": tr("{tokens} tok/cycle", tokens=number(tokens, ".1f") if tokens is not None else "–"),
+        "acceptance": tr("{share} accepted", share=percent(acceptance) if acceptance is not None else "–"),
+        "first": tr("first {time}", time=f"{number(first, '.2f')} s" if first is not None else "–"),
     }
 
 
 def status_of(snapshot: MeterSnapshot) -> str:
     """The mode while there is one to name, else what goes on."""
     if snapshot.phase == "loading":
-        percent = f" {snapshot.load_fraction * 100:.0f} %" if snapshot.load_fraction is not None else ""
-        return f"{snapshot.load_stage or 'Loading'}{percent}"
+        share = f" {percent(snapshot.load_fraction)}" if snapshot.load_fraction is not None else ""
+        return (engine_words(snapshot.load_stage) or tr("Loading")) + share
     if snapshot.phase == "prefill" and snapshot.prefill_total:
-        return f"Reading {snapshot.prefill_done / snapshot.prefill_total * 100:.0f} %"
+        return tr("Reading {share}", share=percent(snapshot.prefill_done / snapshot.prefill_total))
     if snapshot.phase in ("decoding", "done") and snapshot.mode is not None:
-        return f"{MODE_WORDS[snapshot.mode]}, parked" if snapshot.parked else MODE_WORDS[snapshot.mode]
-    return PHASE_WORDS.get(snapshot.phase, "")
+        mode = tr(MODE_WORDS[snapshot.mode])
+        return tr("{mode}, parked", mode=mode) if snapshot.parked else mode
+    return tr(PHASE_WORDS[snapshot.phase]) if snapshot.phase in PHASE_WORDS else ""
 
 
 class MeterStrip(QWidget):
-    """``reason_asked(str)`` fires when the user asks why speculation is off."""
+    """``reason_asked(str)`` fires when the user asks why speculation is off, ``details_asked()`` on a click."""
 
     reason_asked = Signal(str)
+    details_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self._snapshot = MeterSnapshot()
-        self.setAccessibleName("Meter")
+        self.setAccessibleName(tr("Meter"))
         self.ribbon = Ribbon()
         self.figures = {
-            "rate": Figure("Tokens per second", "88,888 tok/s"),
-            "tokens": Figure("Tokens per cycle", "88.8 tok/cycle"),
-            "acceptance": Figure("Accepted of the proposed tokens", "100 % accepted"),
-            "first": Figure("Time to the first token", "first 888.88 s"),
+            "rate": Figure(tr("Tokens per second"), tr("{rate} tok/s", rate="88,888")),
+            "tokens": Figure(tr("Tokens per cycle"), tr("{tokens} tok/cycle", tokens="88.8")),
+            "acceptance": Figure(tr("Accepted of the proposed tokens"), tr("{share} accepted", share="100 %")),
+            "first": Figure(tr("Time to the first token"), tr("first {time}", time="888.88 s")),
         }
-        self.status = Figure("Mode and state", "Reading the prompt")
+        self.status = Figure(tr("Mode and state"), tr("Reading the prompt"))
         self.status.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         self.note = ElidedLabel()
-        self.note.setAccessibleName("Learning")
+        self.note.setAccessibleName(tr("Learning"))
         self.note.hide()
         self.reason = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.reason.setText("Why?")
-        self.reason.setAccessibleName("Why speculation is off")
+        self.reason.setText(tr("Why?"))
+        self.reason.setAccessibleName(tr("Why speculation is off"))
         self.reason.clicked.connect(self.show_reason)
         keep = self.reason.sizePolicy()
         keep.setRetainSizeWhenHidden(True)  # so that nothing moves when it comes and goes
@@ -146,9 +152,9 @@ class MeterStrip(QWidget):
         words = status_of(snapshot)
         self.status.setText(self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width()))
         self.status.setToolTip(words)
-        self.figures["first"].setToolTip(f"{self.figures['first'].accessibleName()}: {snapshot.cache}".removesuffix(": "))
+        self.figures["first"].setToolTip(": ".join(filter(None, (self.figures["first"].accessibleName(), snapshot.cache))))
         self.reason.setVisible(snapshot.off_reason is not None)
-        self.reason.setToolTip(snapshot.off_reason or "")
+        self.reason.setToolTip(engine_words(snapshot.off_reason or ""))
         self._colour()
 
     def show_note(self, text: str) -> None:
@@ -162,10 +168,14 @@ class MeterStrip(QWidget):
             return
         self.reason_asked.emit(self._snapshot.off_reason)
         looked_up = self._snapshot.mode == "lookup" and not self._snapshot.parked
-        title = "Lookup instead of a draft" if looked_up else "Speculation is off"
-        box = QMessageBox(QMessageBox.Icon.Information, title, self._snapshot.off_reason, parent=self)
+        title = tr("Lookup instead of a draft") if looked_up else tr("Speculation is off")
+        box = QMessageBox(QMessageBox.Icon.Information, title, engine_words(self._snapshot.off_reason), parent=self)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
+            self.details_asked.emit()
 
     def restyle(self) -> None:
         """Follows the palette."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from app.core.export import chat_json, chat_markdown, file_name
 from app.core.words import mark, tr
@@ -18,6 +18,7 @@ from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
 from app.ui.opening import open_url
+from app.ui.meter_details import MeterDetails
 from app.ui.settings_dialog import SettingsDialog
 from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs
@@ -287,9 +288,17 @@ class WindowActions:
         """Says why speculation is off, if it is."""
         self._window.meter.show_reason()
 
+    def show_meter_details(self) -> None:
+        """Opens the meter's details, or brings them to the front."""
+        feed, client = self._services.meter, self._services.client
+        self._bring(self._window.findChild(MeterDetails) or MeterDetails(feed, client, self._window))
+
     def show_settings(self) -> None:
         """Opens the settings, or brings them to the front."""
-        dialog = self._window.findChild(SettingsDialog) or SettingsDialog(self._window)
+        self._bring(self._window.findChild(SettingsDialog) or SettingsDialog(self._window))
+
+    @staticmethod
+    def _bring(dialog: QDialog) -> None:
         dialog.show()
         dialog.raise_()
         dialog.activateWindow()

@@ -150,6 +150,7 @@ class _Answer:
         self.script, self.request, self.cancel, self.prompt_tokens = engine.script, request, cancel, prompt_tokens
         wants_draft = request.mode in ("auto", "dflash") and engine.script.has_draft and not engine.script.fallback
         self.mode: Mode = "dflash" if wants_draft else "baseline"
+        self.block = request.block_length or engine.script.block_length
         text = engine.script.text_by_mode.get(self.mode, engine.script.text)
         pieces = words_of(text)
         self.limit = min(engine.script.tokens, request.max_tokens)
@@ -171,7 +172,7 @@ class _Answer:
         if script.fallback and self.request.mode != "baseline":
             yield Fallback(script.fallback)
         self.ttft = self.now()
-        block = script.block_length if self.mode == "dflash" else 0
+        block = self.block if self.mode == "dflash" else 0
         source = "memory" if script.cached_tokens else ""
         yield Started(self.mode, self.prompt_tokens, script.cached_tokens, block, self.now(), source, script.open_tag)
         self.sent = 1
@@ -195,7 +196,7 @@ class _Answer:
     def cycle(self) -> Iterator[Event]:
         script = self.script
         if self.mode == "dflash":
-            proposed = script.block_length - 1
+            proposed = self.block - 1
             accepted = min(script.accepted_per_cycle[self.cycles % len(script.accepted_per_cycle)], proposed)
         else:
             proposed = accepted = 0

@@ -1,25 +1,28 @@
-"""A side-by-side run: what each mode did and when, and what the two have in common."""
+"""A side-by-side run: what each arm did and when, and what the two have in common."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from app.core.arms import Arm
 from app.core.compare_report import comparison_markdown
-from engine import Event, Fallback, Finished, Mode, PairInfo, Started, Statistics, TextDelta, Verdict, compare_tokens
+from app.core.words import number, tr, trn
+from engine import Event, Fallback, Finished, PairInfo, Started, Statistics, TextDelta, Verdict, compare_tokens
 
-ArmName = Literal["baseline", "dflash"]
+Side = Literal["left", "right"]
+SIDES: tuple[Side, Side] = ("left", "right")
 # Longest snippet shown where two answers part.
 SNIPPET_LENGTH = 24
 
 
 class ArmRecorder:
-    """Records one mode's events. ``timeline`` holds (seconds since the request, characters of text so far)."""
+    """Records one arm's events. ``timeline`` holds (seconds since the request, characters of text so far)."""
 
-    def __init__(self, mode: Mode) -> None:
-        self.mode = mode
+    def __init__(self, arm: Arm) -> None:
+        self.arm = arm
         self.timeline: list[tuple[float, int]] = []
         self.finished: Finished | None = None
         self.failure: str | None = None
@@ -29,7 +32,7 @@ class ArmRecorder:
         self._last_s = 0.0
 
     def feed(self, event: Event) -> None:
-        """Takes the next event of this mode's request."""
+        """Takes the next event of this arm's request."""
         match event:
             case TextDelta():
                 self._parts.append(event.text)
@@ -86,79 +89,100 @@ class ArmRecorder:
             return "running"
         return "stopped" if self.finished.reason == "cancelled" else None
 
+    def restore(self, text: str, timeline: list[tuple[float, int]], finished: Finished | None) -> None:
+        """What was kept of an earlier recording."""
+        self._parts, self._length, self.timeline, self.finished = [text], len(text), timeline, finished
+        self._last_s = timeline[-1][0] if timeline else 0.0
+
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two arms of one prompt; may be read while they are still being recorded."""
+    """Two arms of one prompt; may be read while they are still being recorded.
+
+    ``pair`` and ``environment`` are what it ran with and on, ``at`` when, in seconds since 1970.
+    """
 
     prompt: str
-    baseline: ArmRecorder
-    dflash: ArmRecorder
+    left: ArmRecorder
+    right: ArmRecorder
+    pair: PairInfo | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    at: float = 0.0
+
+    def side(self, side: Side) -> ArmRecorder:
+        """One of both."""
+        return self.left if side == "left" else self.right
+
+    @property
+    def arms(self) -> tuple[ArmRecorder, ArmRecorder]:
+        """Both, the one that ran first before the other."""
+        return self.left, self.right
 
     @property
     def duration_s(self) -> float:
         """Seconds that a replay of both on one clock takes: the slower arm's."""
-        return max(self.baseline.duration_s, self.dflash.duration_s)
+        return max(self.left.duration_s, self.right.duration_s)
 
     @property
     def speedup(self) -> float | None:
-        """DFlash's decoding speed over plain's; None until both have one."""
-        baseline, dflash = self.baseline.tok_s, self.dflash.tok_s
-        return dflash / baseline if baseline and dflash else None
+        """The right arm's decoding speed over the left's; None until both have one."""
+        left, right = self.left.tok_s, self.right.tok_s
+        return right / left if left and right else None
 
     @property
-    def tokens_per_cycle(self) -> float | None:
-        """Tokens per cycle of the DFlash arm, None until it is finished."""
-        return self.dflash.statistics.tokens_per_cycle if self.dflash.statistics else None
-
-    @property
-    def acceptance_rate(self) -> float | None:
-        """Acceptance rate (0..1) of the DFlash arm, None until it is finished or where nothing was proposed."""
-        return self.dflash.statistics.acceptance_rate if self.dflash.statistics else None
+    def gains(self) -> Side | None:
+        """The side whose speculation is known to have paid: the faster one of identical answers, if it guesses ahead."""
+        verdict, speedup = self.verdict, self.speedup
+        if verdict is None or not verdict.identical or not verdict.complete or speedup is None or speedup == 1:
+            return None
+        faster: Side = "right" if speedup > 1 else "left"
+        return faster if self.side(faster).arm.speculative else None
 
     @property
     def verdict(self) -> Verdict | None:
         """Whether the answers are identical, token for token; None until both arms are finished."""
-        baseline, dflash = self.baseline, self.dflash
-        if baseline.finished is None or dflash.finished is None:
+        left, right = self.left, self.right
+        if left.finished is None or right.finished is None:
             return None
-        complete = baseline.cut_short is None and dflash.cut_short is None
-        return compare_tokens(baseline.finished.token_ids, dflash.finished.token_ids, complete)
+        complete = left.cut_short is None and right.cut_short is None
+        return compare_tokens(left.finished.token_ids, right.finished.token_ids, complete)
 
     @property
     def texts_there(self) -> tuple[str, str] | None:
-        """The first words that differ, (plain, DFlash); None where no token differs.
+        """The first words that differ, (left, right); None where no token differs.
 
         Both are empty where only the tokens differ and the texts do not.
         """
         verdict = self.verdict
         if verdict is None or verdict.first_difference is None:
             return None
-        assert self.baseline.finished and self.dflash.finished
-        return words_that_differ(self.baseline.finished.text, self.dflash.finished.text)
-
-    def text_at(self, arm: ArmName, t: float) -> str:
-        """For replay: the text of ``arm`` at ``t`` seconds on the common clock."""
-        return (self.baseline if arm == "baseline" else self.dflash).text_at(t)
+        assert self.left.finished and self.right.finished
+        return words_that_differ(self.left.finished.text, self.right.finished.text)
 
     def verdict_line(self) -> str:
         """One line, like "3.1x · identical, 214 tokens", "differs from token 57: “ the” / “ a”" or
         "not comparable: stopped". Token 0 is the first."""
         verdict, there = self.verdict, self.texts_there
         if verdict is not None and verdict.first_difference is not None:
-            line = f"differs from token {verdict.first_difference}"
-            return f"{line}: {_quoted(there[0])} / {_quoted(there[1])}" if there and any(there) else line
-        reasons = [arm.cut_short for arm in (self.baseline, self.dflash)]
-        for reason in ("failed", "stopped", "running"):
-            if reason in reasons:
-                return "running" if reason == "running" else f"not comparable: {reason}"
+            place = number(verdict.first_difference)
+            if not there or not any(there):
+                return tr("differs from token {place}", place=place)
+            one, other = _quoted(there[0]), _quoted(there[1])
+            return tr("differs from token {place}: {one} / {other}", place=place, one=one, other=other)
+        reasons = [arm.cut_short for arm in self.arms]
+        if "failed" in reasons:
+            return tr("not comparable: failed")
+        if "stopped" in reasons:
+            return tr("not comparable: stopped")
+        if "running" in reasons:
+            return tr("running")
         assert verdict is not None
-        line = f"identical, {verdict.compared:,} {'token' if verdict.compared == 1 else 'tokens'}"
-        return f"{self.speedup:.1f}x · {line}" if self.speedup else line
+        line = trn("identical, {count} token", "identical, {count} tokens", verdict.compared)
+        return f"{number(self.speedup, '.1f')}x · {line}" if self.speedup else line
 
-    def report_markdown(self, pair: PairInfo, environment: Mapping[str, str]) -> str:
-        """The whole comparison as Markdown for the clipboard; ``environment`` maps names to values, as to be shown."""
-        return comparison_markdown(self, pair, environment)
+    def report_markdown(self) -> str:
+        """The whole comparison as Markdown for the clipboard."""
+        return comparison_markdown(self)
 
 
 def words_that_differ(one: str, other: str) -> tuple[str, str]:
@@ -187,4 +211,4 @@ def _word_from(text: str, start: int, at: int) -> str:
 
 def _quoted(text: str) -> str:
     shown = text.replace("\n", "⏎").replace("\t", "⇥")
-    return f"“{shown}”" if text else "the end"
+    return tr("“{text}”", text=shown) if text else tr("the end")

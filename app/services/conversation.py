@@ -76,7 +76,7 @@ class Conversation(QObject):
         self.messages: list[ChatMessage] = []
         self.tree = ChatTree()
         self.active: ActiveAnswer | None = None
-        self.comparison = ComparisonRun(client, self)
+        self.comparison = ComparisonRun(client, settings, self)
         self.comparison.ended.connect(self._on_comparison_ended)
         self._compare_answer: ChatMessage | None = None
         self._save_timer = QTimer(self, interval=SAVE_MS)

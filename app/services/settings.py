@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol, get_args
 
 from PySide6.QtCore import QObject, Signal
 
+from app.core.arms import DFLASH, PLAIN, arm_of
 from app.core.words import LANGUAGES, mark
 from app.store import StoreError
 
@@ -35,6 +36,7 @@ class Settings:
 
     ``language`` is "system" or a code and counts from the next start; ``notify``: say so when an answer is ready and the user away.
     ``preset`` is the id of the preset that new chats begin with, "": the values above.
+    ``arms`` are the two ways of decoding to set side by side, by id.
     """
 
     temperature: float = 0.0
@@ -48,6 +50,7 @@ class Settings:
     appearance: Appearance = "system"
     notify: bool = True
     preset: str = ""
+    arms: tuple[str, str] = (PLAIN.id, DFLASH.id)
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -63,7 +66,15 @@ class Settings:
             appearance=self.appearance if self.appearance in APPEARANCE_NAMES else "system",
             notify=self.notify is not False,
             preset=str(self.preset),
+            arms=_arms(self.arms),
         )
+
+
+def _arms(values: Any) -> tuple[str, str]:
+    """Two arms by id, the standard ones where ``values`` names none."""
+    given = [*values, "", ""] if isinstance(values, list | tuple) else ["", ""]
+    left, right = (str(value) if arm_of(str(value)) else arm.id for value, arm in zip(given[:2], (PLAIN, DFLASH), strict=True))
+    return left, right
 
 
 def _numbered(values: dict[str, Any]) -> dict[str, Any]:

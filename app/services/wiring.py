@@ -7,6 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject
 
+from app.services.comparison_history import ComparisonHistory
 from app.services.conversation import Conversation
 from app.services.downloads import Downloads
 from app.services.engine_client import EngineClient
@@ -16,7 +17,7 @@ from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
 from app.services.updates import Updates
-from app.store import ChatStore, StoreError
+from app.store import ChatStore, ComparisonStore, StoreError
 from app.worker import Loader, load_engine
 
 CHATS = "chats.sqlite3"
@@ -40,6 +41,7 @@ class Services(QObject):
         self.conversation = Conversation(self.store, self.client, self.settings, self)
         self.shelf = Shelf(self.store, self.conversation, self)
         self.shelf.tidy()
+        self.comparisons = ComparisonHistory(ComparisonStore(self.store), self.conversation.comparison, self)
         self.learning = Learning(self.store, self.client, self.settings, self)
         self.conversation.chats_changed.connect(self.learning.chats_changed)
         self.updates = Updates(self.store, self.settings, self)

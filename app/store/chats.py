@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,6 +62,11 @@ class ChatStore:
         """Closes the file; may be called twice."""
         with in_words(self._path):
             self._db.close()
+
+    @property
+    def database(self) -> tuple[Path, sqlite3.Connection]:
+        """The file and the one connection to it, for the other tables of this package."""
+        return self._path, self._db
 
     # --- chats
 

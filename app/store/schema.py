@@ -54,8 +54,13 @@ def _branches(db: sqlite3.Connection) -> None:
     db.execute("CREATE INDEX messages_deleted ON messages(deleted_at) WHERE deleted_at IS NOT NULL")
 
 
+def _comparisons(db: sqlite3.Connection) -> None:
+    """Version 3: the history of comparisons. ``record`` is JSON: prompt, pair, machine and both recordings."""
+    db.execute("CREATE TABLE comparisons (id INTEGER PRIMARY KEY AUTOINCREMENT, created_at REAL NOT NULL, record TEXT NOT NULL)")
+
+
 CHAIN = """UPDATE messages SET parent_id =
     (SELECT max(earlier.id) FROM messages AS earlier WHERE earlier.chat_id = messages.chat_id AND earlier.id < messages.id)"""
 
 # MIGRATIONS[n] brings a file from version n to n + 1. Never change a step that was released: append one.
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_tables, _branches]
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_tables, _branches, _comparisons]

@@ -1,4 +1,4 @@
-"""Plain decoding beside DFlash on one prompt: texts live, then a replay on one clock, the rates and the verdict."""
+"""Two ways of decoding beside each other on one prompt: texts live, then a replay on one clock, the rates and the verdict."""
 
 from __future__ import annotations
 
@@ -6,84 +6,18 @@ import time
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
-from app.core.compare import ArmName, ArmRecorder, Comparison
+from app.core.compare import SIDES, Comparison, Side
+from app.core.figures import percent
 from app.core.sanitize import clean_text
+from app.core.words import tr
 from app.ui import theme
-from app.ui.answer_body import AnswerBody
+from app.ui.compare_bar import CompareBar
+from app.ui.compare_pane import ArmPane
 from app.ui.labels import ElidedLabel
 
 FRAME_MS = 33
-NAMES: dict[ArmName, str] = {"baseline": "Plain", "dflash": "DFlash"}
-
-
-class ArmPane(QWidget):
-    """One mode's text, its rate above and its time below."""
-
-    def __init__(self, name: ArmName, text_size: int, parent: QWidget | None = None):
-        super().__init__(parent)
-        self.name, self._following = name, True
-        self._title, self.rate, self.clock = QLabel(NAMES[name]), QLabel(), QLabel()
-        for label, role in ((self.rate, "speed"), (self.clock, "time")):
-            label.setFont(theme.figure_font())
-            label.setAccessibleName(f"{NAMES[name]} {role}")
-        self._title.setFont(theme.scaled_font(110, QFont.Weight.DemiBold))
-        self.body = AnswerBody(text_size)
-        page = QWidget()
-        inner = QVBoxLayout(page)
-        inner.setContentsMargins(theme.M, theme.M, theme.M, theme.M)
-        inner.addWidget(self.body)
-        inner.addStretch(1)
-        self._scroll = QScrollArea(widgetResizable=True)
-        self._scroll.setAccessibleName(f"{NAMES[name]} answer")
-        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._scroll.setWidget(page)
-        bar = self._scroll.verticalScrollBar()
-        bar.rangeChanged.connect(lambda _low, high: bar.setValue(high) if self._following else None)
-        bar.valueChanged.connect(self._on_scrolled)
-        top = QHBoxLayout()
-        top.addWidget(self._title)
-        top.addStretch(1)
-        top.addWidget(self.rate)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(theme.M, theme.S, theme.M, theme.S)
-        layout.setSpacing(theme.S)
-        layout.addLayout(top)
-        layout.addWidget(self._scroll, 1)
-        layout.addWidget(self.clock)
-        self.restyle(text_size)
-
-    def show_text(self, text: str, complete: bool) -> None:
-        """Shows ``text``; growth is appended, anything else starts over."""
-        text = clean_text(text)
-        shown = self.body.text
-        if text.startswith(shown) and not (complete and len(text) == len(shown)):
-            self.body.feed(text[len(shown) :])
-        elif text != shown:
-            self.body.set_text(text, finished=False)
-        if complete:
-            self.body.finish()
-
-    def restart(self) -> None:
-        """Empties the pane."""
-        self._following = True
-        self.body.set_text("", finished=False)
-
-    def restyle(self, text_size: int) -> None:
-        """Follows the palette and the text size."""
-        theme.tint(self.clock, theme.current().quiet)
-        self.body.restyle(text_size)
-
-    def show_gain(self, pays: bool) -> None:
-        """Carries the accent where speculation is known to have paid."""
-        colour = theme.current().accent if pays else theme.current().quiet
-        theme.tint(self._title, colour)
-        theme.tint(self.rate, colour)
-
-    def _on_scrolled(self, value: int) -> None:
-        self._following = value >= self._scroll.verticalScrollBar().maximum() - 4
 
 
 class CompareView(QWidget):
@@ -95,22 +29,23 @@ class CompareView(QWidget):
 
     def __init__(self, text_size: int = 100, parent: QWidget | None = None):
         super().__init__(parent)
-        self.setAccessibleName("Side by side")
+        self.setAccessibleName(tr("Side by side"))
         self._comparison: Comparison | None = None
-        self._running: ArmName | None = None
+        self._running: Side | None = None
         self._replay_began = 0.0
-        self.panes: dict[ArmName, ArmPane] = {name: ArmPane(name, text_size) for name in ("baseline", "dflash")}
+        self.panes: dict[Side, ArmPane] = {side: ArmPane(text_size) for side in SIDES}
+        self.bar = CompareBar()
         self.prompt = ElidedLabel()
-        self.prompt.setAccessibleName("Prompt")
+        self.prompt.setAccessibleName(tr("Prompt"))
         self.verdict = QLabel(wordWrap=True)
         self.verdict.setFont(theme.figure_font(110, QFont.Weight.DemiBold))
-        self.verdict.setAccessibleName("Verdict")
+        self.verdict.setAccessibleName(tr("Verdict"))
         self.verdict.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.details = QLabel()
         self.details.setFont(theme.figure_font(90))
-        self.replay_button = self._button("Replay", "replay", self.replay_asked)
-        self.copy_button = self._button("Copy report", "copy", self.copy_asked)
-        self.close_button = self._button("Back to the chat", "", self.close_asked)
+        self.replay_button = self._button(tr("Replay"), "replay", self.replay_asked)
+        self.copy_button = self._button(tr("Copy report"), "copy", self.copy_asked)
+        self.close_button = self._button(tr("Back to the chat"), "", self.close_asked)
         self._clock = QTimer(self, interval=FRAME_MS)
         self._clock.setTimerType(Qt.TimerType.PreciseTimer)
         self._clock.timeout.connect(self._on_frame)
@@ -121,9 +56,9 @@ class CompareView(QWidget):
         panes.setSpacing(0)
         rule = QFrame(frameShape=QFrame.Shape.VLine, frameShadow=QFrame.Shadow.Plain)
         theme.tint(rule, theme.current().line)
-        panes.addWidget(self.panes["baseline"], 1)
+        panes.addWidget(self.panes["left"], 1)
         panes.addWidget(rule)
-        panes.addWidget(self.panes["dflash"], 1)
+        panes.addWidget(self.panes["right"], 1)
         words = QVBoxLayout()
         words.setSpacing(theme.XS)
         words.addWidget(self.verdict)
@@ -141,6 +76,7 @@ class CompareView(QWidget):
         top.setContentsMargins(theme.L, theme.S, theme.L, 0)
         top.addWidget(self.prompt, 1)
         layout.addLayout(top)
+        layout.addWidget(self.bar)
         layout.addLayout(panes, 1)
         layout.addLayout(foot)
 
@@ -151,21 +87,29 @@ class CompareView(QWidget):
         self._clock.stop()
         self._comparison, self._running = comparison, None
         self.prompt.setText(" ".join(clean_text(comparison.prompt[:400]).split()))
-        for pane in self.panes.values():
+        for side, pane in self.panes.items():
+            pane.show_name(comparison.side(side).arm.name)
             pane.restart()
         self._show_figures()
 
-    def start_arm(self, name: ArmName) -> None:
-        """``name`` runs now."""
-        self._running = name
+    def start_arm(self, side: Side) -> None:
+        """The arm on ``side`` runs now."""
+        self._running = side
         self._show_figures()
 
-    def grow(self, name: ArmName) -> None:
-        """More of ``name`` has been recorded."""
+    def grow(self, side: Side) -> None:
+        """More of the arm on ``side`` has been recorded."""
         if self._comparison is not None:
-            arm = self._arm(name)
-            self.panes[name].show_text(arm.text, complete=arm.finished is not None)
+            arm = self._comparison.side(side)
+            self.panes[side].show_text(arm.text, complete=arm.finished is not None)
             self._show_figures()
+
+    def show_whole(self, comparison: Comparison) -> None:
+        """Shows an earlier comparison as it ended."""
+        self.start(comparison)
+        for side, pane in self.panes.items():
+            pane.show_text(comparison.side(side).text, complete=True)
+        self.end()
 
     def end(self) -> None:
         """The run is over: the verdict stands."""
@@ -196,10 +140,10 @@ class CompareView(QWidget):
 
     def stop_replay(self) -> None:
         """Ends a replay and shows both texts whole."""
-        if self._clock.isActive():
+        if self._clock.isActive() and self._comparison is not None:
             self._clock.stop()
-            for name, pane in self.panes.items():
-                pane.show_text(self._arm(name).text, complete=True)
+            for side, pane in self.panes.items():
+                pane.show_text(self._comparison.side(side).text, complete=True)
             self._show_figures()
 
     def _on_frame(self) -> None:
@@ -208,52 +152,51 @@ class CompareView(QWidget):
         if now >= self._comparison.duration_s:
             self.stop_replay()
             return
-        for name, pane in self.panes.items():
-            arm = self._arm(name)
-            pane.show_text(self._comparison.text_at(name, now), complete=now >= arm.duration_s)
-            pane.clock.setText(f"{min(now, arm.duration_s):.1f} s")
+        for side, pane in self.panes.items():
+            arm = self._comparison.side(side)
+            pane.show_text(arm.text_at(now), complete=now >= arm.duration_s)
+            pane.show_time(min(now, arm.duration_s))
 
     # Figures
 
     def _show_figures(self) -> None:
         comparison = self._comparison
-        for name, pane in self.panes.items():
-            arm = self._arm(name) if comparison is not None else None
-            rate = arm.tok_s if arm is not None else None
-            waiting = "waits" if arm is not None and self._running not in (None, name) and not arm.text else ""
-            doing = "running" if self._running == name else waiting
-            pane.rate.setText(f"{rate:,.0f} tok/s" if rate is not None else doing)
-            pane.clock.setText(f"{arm.duration_s:.1f} s" if arm is not None and arm.text else "")
         over = comparison is not None and self._running is None
-        if comparison is None:
-            self.verdict.setText("")
-        elif over:
-            self.verdict.setText(comparison.verdict_line())
-        else:
-            self.verdict.setText("Plain runs first, DFlash follows" if self._running == "baseline" else "DFlash runs")
+        for side, pane in self.panes.items():
+            arm = comparison.side(side) if comparison is not None else None
+            waits = arm is not None and self._running not in (None, side) and not arm.text
+            pane.show_rate(arm.tok_s if arm else None, tr("running") if self._running == side else tr("waits") if waits else "")
+            pane.show_time(arm.duration_s if arm is not None and arm.text else None)
+            pane.show_gain(over and comparison is not None and comparison.gains == side)
+        self.verdict.setText(self._verdict())
         self.details.setText(self._details() if over else "")
         for button in (self.replay_button, self.copy_button):
             button.setEnabled(over)
         identical = over and comparison is not None and comparison.verdict is not None and comparison.verdict.identical
-        faster = identical and comparison is not None and (comparison.speedup or 0) > 1
+        gains = over and comparison is not None and comparison.gains is not None
         colours = theme.current()
-        failed = over and not identical
-        theme.tint(self.verdict, colours.accent if faster else colours.warning if failed else colours.text)
-        for name, pane in self.panes.items():
-            pane.show_gain(name == "dflash" and faster)
+        theme.tint(self.verdict, colours.accent if gains else colours.warning if over and not identical else colours.text)
+
+    def _verdict(self) -> str:
+        comparison = self._comparison
+        if comparison is None:
+            return ""
+        if self._running is None:
+            return comparison.verdict_line()
+        names = {side: comparison.side(side).arm.name for side in SIDES}
+        if self._running == "left":
+            return tr("{first} runs first, {second} follows", first=names["left"], second=names["right"])
+        return tr("{name} runs", name=names["right"])
 
     def _details(self) -> str:
-        comparison = self._comparison
-        if comparison is None or comparison.tokens_per_cycle is None:
-            return ""
-        parts = [f"{comparison.tokens_per_cycle:.1f} tokens per cycle"]
-        if comparison.acceptance_rate is not None:
-            parts.append(f"{comparison.acceptance_rate * 100:.0f} % accepted")
-        return " · ".join(parts)
-
-    def _arm(self, name: ArmName) -> ArmRecorder:
-        assert self._comparison is not None
-        return self._comparison.baseline if name == "baseline" else self._comparison.dflash
+        """Tokens per cycle and acceptance of the arms that guess ahead."""
+        comparison, lines = self._comparison, []
+        for arm in comparison.arms if comparison is not None else ():
+            statistics = arm.statistics
+            if statistics is not None and statistics.acceptance_rate is not None:
+                values = {"name": arm.arm.name, "tokens": statistics.tokens_per_cycle, "share": percent(statistics.acceptance_rate)}
+                lines.append(tr("{name}: {tokens:.1f} tokens per cycle · {share} accepted", **values))
+        return "\n".join(lines)
 
     def restyle(self, text_size: int) -> None:
         """Follows the palette and the text size."""

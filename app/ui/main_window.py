@@ -27,6 +27,7 @@ from app.ui import theme
 from app.ui.banner import Banner
 from app.ui.branching import Branching
 from app.ui.compare_view import CompareView
+from app.ui.comparing import Comparing
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
 from app.ui.labels import ElidedLabel
@@ -64,6 +65,7 @@ class MainWindow(QMainWindow):
         self.setUnifiedTitleAndToolBarOnMac(True)
         self._build()
         self._connect()
+        self.comparing = Comparing(self)
         self.updates = UpdateNotice(self, services.updates)
         self.learning = LearningNotice(self, services.learning)
         self.loading = LoadingNotice(self, services.client)
@@ -138,11 +140,6 @@ class MainWindow(QMainWindow):
         talk.answer_grew.connect(self.transcript.grow)
         talk.answer_ended.connect(self._on_answer_ended)
         talk.failed.connect(self.show_failure)
-        run = talk.comparison
-        run.started.connect(self._on_comparison_started)
-        run.arm_started.connect(self.compare.start_arm)
-        run.grew.connect(self.compare.grow)
-        run.ended.connect(lambda _failure: self._on_comparison_ended())
         client.state_changed.connect(self._on_state)
         client.loading.connect(self.models.show_progress)
         client.loaded.connect(self._on_loaded)
@@ -165,9 +162,6 @@ class MainWindow(QMainWindow):
         self.models.more_asked.connect(self.do.show_models)
         self.models.load_asked.connect(self.do.reload_model)
         self.models.report_asked.connect(self.do.show_load_report)
-        self.compare.replay_asked.connect(self.do.replay)
-        self.compare.copy_asked.connect(self.do.copy_report)
-        self.compare.close_asked.connect(self.do.show_chat)
 
     # What the services report
 
@@ -201,14 +195,6 @@ class MainWindow(QMainWindow):
         self.transcript.end(message)
         self.fill_chats()
         self.count_tokens()
-        self.update_commands()
-
-    def _on_comparison_started(self, comparison) -> None:
-        self.compare.start(comparison)
-        self.stack.setCurrentWidget(self.compare)
-
-    def _on_comparison_ended(self) -> None:
-        self.compare.end()
         self.update_commands()
 
     def _on_state(self, state: EngineState) -> None:
@@ -302,6 +288,7 @@ class MainWindow(QMainWindow):
         """Enables what can be done now, in the menus and on the buttons."""
         situation = self.situation()
         update_enabled(self.actions_by_id, situation)
+        self.comparing.show_state(situation.idle and situation.has_question)
         stoppable = situation.state in BUSY
         self.composer.show_busy(stoppable, situation.idle and situation.has_text)
         if situation.state is EngineState.STOPPING:

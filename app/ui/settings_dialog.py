@@ -42,7 +42,7 @@ class SettingsDialog(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, theme.S, 0, 0)
         layout.addWidget(self.pages)
-        self.resize(640, 460)
+        self.resize(720, 480)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Close), self, self.close)
 
     def _add(self, page: QWidget, name: str) -> None:

@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 from app.core.export import chat_json, chat_markdown, file_name
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
-from app.services.environment import describe
 from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
@@ -212,9 +211,19 @@ class WindowActions:
 
     def copy_report(self) -> None:
         """Copies the comparison as Markdown."""
-        comparison, info = self._services.conversation.comparison.comparison, self._services.client.info
-        if comparison is not None and info is not None:
-            self._window.clipboard.setText(comparison.report_markdown(info, describe()))
+        comparison = self._services.conversation.comparison.comparison
+        if comparison is not None:
+            self._window.clipboard.setText(comparison.report_markdown())
+
+    def compare_again(self) -> None:
+        """Sets the last question side by side once more, with the arms chosen now."""
+        if self._window.situation().idle:
+            self._window.banner.hide()
+            self._services.conversation.answer("compare")
+
+    def show_comparisons(self) -> None:
+        """Lists earlier comparisons."""
+        self._window.comparing.show_history()
 
     # Models
 

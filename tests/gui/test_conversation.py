@@ -186,21 +186,21 @@ def test_side_by_side_runs_both_modes_on_the_same_request_and_keeps_the_answer(q
         draft.temperature,
     )
     comparison = talk.comparison.comparison
-    baseline, dflash = comparison.baseline.finished, comparison.dflash.finished
+    baseline, dflash = comparison.left.finished, comparison.right.finished
     assert comparison.verdict == compare_tokens(baseline.token_ids, dflash.token_ids) and comparison.verdict.identical
     assert comparison.verdict_line().endswith("identical, 40 tokens")
     kept = stored(tmp_path, talk.chat.id)
     assert [message.state for message in kept] == ["sent", "done"] and kept[-1].content == dflash.text
 
 
-@pytest.mark.parametrize("arm", ["baseline", "dflash"])
-def test_stop_works_in_either_arm_of_a_comparison(qtbot, talk, tmp_path, services, arm, loader):
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_stop_works_in_either_arm_of_a_comparison(qtbot, talk, tmp_path, services, side, loader):
     script_rate(loader, 0.0, tokens=10)
-    if arm == "baseline":
+    if side == "left":
         script_rate(loader, 20.0)
-    talk.comparison.arm_started.connect(lambda name: name == "dflash" and script_rate(loader, 20.0))
+    talk.comparison.arm_started.connect(lambda name: name == "right" and script_rate(loader, 20.0))
     talk.send("Why?", "compare")
-    qtbot.waitUntil(lambda: talk.comparison.running == arm and bool(talk.comparison.arm(arm).text), timeout=5_000)
+    qtbot.waitUntil(lambda: talk.comparison.running == side and bool(talk.comparison.comparison.side(side).text), timeout=5_000)
     talk.stop()
     qtbot.waitUntil(lambda: talk.comparison.running is None, timeout=2_000)
     wait_ready(qtbot, talk.client)

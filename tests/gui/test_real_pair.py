@@ -50,9 +50,17 @@ def test_the_real_pair_answers_compares_and_stops(qtbot, real):
     real.do.send()
     qtbot.waitUntil(lambda: talk.comparison.comparison is not None and talk.comparison.running is None, timeout=SLOW)
     comparison = talk.comparison.comparison
-    assert comparison.verdict.identical and comparison.verdict.compared == len(comparison.baseline.finished.token_ids)
+    assert comparison.verdict.identical and comparison.verdict.compared == len(comparison.left.finished.token_ids)
     assert "identical" in real.compare.verdict.text()
-    assert comparison.dflash.text == comparison.baseline.text
+    assert comparison.right.text == comparison.left.text
+
+    services.settings.update(arms=("lookup", "dflash:4"))
+    real.do.compare_again()
+    qtbot.waitUntil(lambda: talk.comparison.comparison is not comparison and talk.comparison.running is None, timeout=SLOW)
+    other = talk.comparison.comparison
+    assert other.verdict.identical and other.left.text == comparison.left.text
+    assert (other.left.statistics.mode, other.right.statistics.mode) == ("lookup", "dflash")
+    assert other.right.statistics.proposed <= 3 * other.right.statistics.cycles
 
     real.do.new_chat()
     real.do.set_mode("dflash")

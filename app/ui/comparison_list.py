@@ -1,0 +1,122 @@
+"""Earlier comparisons: a list to open, to copy from and to delete from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QDateTime, QLocale, QModelIndex, Qt
+from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.core.compare import Comparison
+from app.core.compare_record import ComparisonEntry
+from app.core.figures import rate
+from app.core.words import tr
+from app.services.comparison_history import ComparisonHistory
+from app.ui import theme
+
+ID = Qt.ItemDataRole.UserRole
+TITLE_LENGTH = 200
+
+
+class ComparisonList(QDialog):
+    """``show`` is called with the comparison to open; ``copy`` with the report to put on the clipboard."""
+
+    def __init__(
+        self,
+        history: ComparisonHistory,
+        show: Callable[[Comparison], None],
+        copy: Callable[[str], None],
+        parent: QWidget | None = None,
+    ):
+        super().__init__(parent)
+        self.setWindowTitle(tr("Earlier comparisons"))
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._history, self._show, self._copy = history, show, copy
+        self.tree = QTreeWidget()
+        self.tree.setRootIsDecorated(False)
+        self.tree.setUniformRowHeights(True)
+        self.tree.setAllColumnsShowFocus(True)
+        self.tree.setAccessibleName(tr("Earlier comparisons"))
+        self.tree.setHeaderLabels([tr("Date"), tr("Prompt"), tr("Model"), tr("Arms"), tr("Verdict")])
+        self.tree.header().setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self.tree.header().setSectionResizeMode(1, QHeaderView.ResizeMode.Stretch)
+        self.tree.header().setStretchLastSection(False)
+        self.tree.doubleClicked.connect(self._open)
+        self.tree.currentItemChanged.connect(self._enable)
+        self.none = QLabel(tr("No comparison yet: choose Side by Side under the message field and send a prompt."), wordWrap=True)
+        self.open_button, self.copy_button = QPushButton(tr("Open")), QPushButton(tr("Copy report"))
+        self.delete_button = QPushButton(tr("Delete"))
+        buttons = QDialogButtonBox()
+        buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self.copy_button, QDialogButtonBox.ButtonRole.ActionRole)
+        buttons.addButton(self.delete_button, QDialogButtonBox.ButtonRole.DestructiveRole)
+        buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
+        buttons.rejected.connect(self.close)
+        for button, run in ((self.open_button, self._open), (self.copy_button, self._report), (self.delete_button, self._delete)):
+            button.clicked.connect(run)
+        QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self.tree, self._delete)
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(theme.L, theme.L, theme.L, theme.L)
+        layout.setSpacing(theme.M)
+        for widget in (self.none, self.tree, buttons):
+            layout.addWidget(widget)
+        history.changed.connect(self._fill)
+        self._fill()
+        self.resize(900, 420)
+
+    def _fill(self) -> None:
+        entries = self._history.entries()
+        place = max(self.tree.currentIndex().row(), 0)
+        self.tree.clear()
+        self.tree.addTopLevelItems([_row(entry) for entry in entries])
+        self.none.setVisible(not entries)
+        self.tree.setVisible(bool(entries))
+        if entries:
+            self.tree.setCurrentIndex(self.tree.model().index(min(place, len(entries) - 1), 0))
+        self._enable()
+
+    def _chosen(self) -> int | None:
+        item = self.tree.currentItem()
+        return item.data(0, ID) if item is not None else None
+
+    def _enable(self, *_items: object) -> None:
+        for button in (self.open_button, self.copy_button, self.delete_button):
+            button.setEnabled(self._chosen() is not None)
+
+    def _open(self, _index: QModelIndex | bool = False) -> None:
+        comparison = self._history.comparison(self._chosen() or 0)
+        if comparison is not None:
+            self._show(comparison)
+            self.close()
+
+    def _report(self) -> None:
+        comparison = self._history.comparison(self._chosen() or 0)
+        if comparison is not None:
+            self._copy(comparison.report_markdown())
+
+    def _delete(self) -> None:
+        chosen = self._chosen()
+        if chosen is not None:
+            self._history.delete(chosen)
+
+
+def _row(entry: ComparisonEntry) -> QTreeWidgetItem:
+    moment = QLocale().toString(QDateTime.fromSecsSinceEpoch(round(entry.at)), QLocale.FormatType.ShortFormat)
+    sides = ((entry.left, entry.left_tok_s), (entry.right, entry.right_tok_s))
+    arms = " · ".join(f"{name} {rate(tok_s)}" if tok_s else name for name, tok_s in sides)
+    prompt = " ".join(entry.prompt[:TITLE_LENGTH].split())
+    item = QTreeWidgetItem([moment, prompt, entry.pair, arms, entry.verdict])
+    item.setData(0, ID, entry.id)
+    item.setToolTip(1, prompt)
+    return item

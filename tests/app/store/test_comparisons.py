@@ -1,0 +1,45 @@
+"""The history of comparisons shares the chat file, and files from before it keep all they held."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.store import ChatStore, ComparisonStore, StoreError, schema
+
+RELEASED = Path(__file__).parent / "released"
+
+
+def test_a_version_2_file_keeps_branches_pins_and_options_and_takes_comparisons(path: Path):
+    path.parent.mkdir()
+    shutil.copy(RELEASED / "chats-v2.sqlite3", path)
+    chats = ChatStore(path)
+    (chat,) = chats.chats()
+    assert (chat.title, chat.pinned, chat.folder, chat.options) == ("Lighthouses", True, "Work", {"temperature": 0.7})
+    assert {message.content for message in chats.messages(chat.id)} >= {"Tell me about lighthouses", "They warn ships."}
+    assert chats.setting("settings")["mode"] == "compare"
+    history = ComparisonStore(chats)
+    assert history.all() == []
+    kept = history.add({"at": 5.0, "prompt": "Why? 虹"})
+    chats.close()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone()[0] == len(schema.MIGRATIONS)
+    again = ChatStore(path)
+    assert ComparisonStore(again).all() == [(kept, {"at": 5.0, "prompt": "Why? 虹"})]
+    again.close()
+
+
+def test_a_full_disk_is_told_and_changes_nothing(path: Path):
+    chats = ChatStore(path)
+    history = ComparisonStore(chats)
+    history.add({"at": 1.0})
+    pages = chats._db.execute("PRAGMA page_count").fetchone()[0]
+    chats._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(StoreError, match="disk is full"):
+        history.add({"at": 2.0, "text": "x" * 1_000_000})
+    assert [record["at"] for _id, record in history.all()] == [1.0]
+    chats.close()

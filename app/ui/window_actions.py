@@ -16,8 +16,8 @@ from app.services.crashlog import LOG
 from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
-from app.ui.opening import open_url
 from app.ui.meter_details import MeterDetails
+from app.ui.opening import open_url
 from app.ui.settings_dialog import SettingsDialog
 from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs

@@ -21,7 +21,8 @@ class CatalogPair:
     """A pair of the catalog. ``target`` and ``draft`` are hub ids, or "built-in" for what the program brings itself; ``base`` is
     the model that the draft was trained for, of which ``target`` is a conversion. ``family`` is the target's model_type.
 
-    ``download_bytes`` is what a set-up fetches, ``disk_bytes`` what the pair then takes, None where only the hub knows. The caches
+    ``download_bytes`` is what a set-up fetches, ``disk_bytes`` what the pair then takes, None where only the hub knows;
+    ``weights_bytes`` is about what target and draft take, for judging what fits before anything is asked. The caches
     take ``per_token_bytes`` for each token of context and ``state_bytes`` beside, in bf16. ``context_length`` is in tokens,
     ``licence`` the target's, an SPDX name where there is one. ``gated``: the hub asks for an account that accepted its terms.
     """
@@ -37,6 +38,7 @@ class CatalogPair:
     block_length: int | None
     download_bytes: int | None
     disk_bytes: int | None
+    weights_bytes: int | None
     per_token_bytes: int | None
     state_bytes: int | None
     context_length: int | None
@@ -95,7 +97,8 @@ def _entry(pair: CatalogPair) -> PairEntry:
         some = any(found) or any(locate.find(part) is not None for part in parts)
         state = "ready" if all(found) else "incomplete" if some else "not set up"
     size = _size_on_disk(pair) if state == "ready" else 0
-    return PairEntry(pair.id, pair.name, pair.description, state, size, pair.download_bytes, pair.target, pair.draft, pair.family,
+    about = pair.download_bytes or pair.weights_bytes
+    return PairEntry(pair.id, pair.name, pair.description, state, size, about, pair.target, pair.draft, pair.family,
                      pair.precision, pair.licence, pair.gated)  # fmt: skip
 
 

@@ -11,8 +11,8 @@ PairState = Literal["ready", "not set up", "incomplete"]
 
 @dataclass(frozen=True, slots=True)
 class PairEntry:
-    """One row of the model list. ``size_bytes`` is on disk (0 while not set up), ``download_bytes`` what a set-up fetches (None:
-    only the hub knows). ``target`` and ``draft`` are hub ids, or "built-in".
+    """One row of the model list. ``size_bytes`` is on disk (0 while not set up), ``download_bytes`` about what a set-up
+    fetches (None: only the hub knows). ``target`` and ``draft`` are hub ids, or "built-in".
     """
 
     id: str

@@ -70,7 +70,7 @@ def _need(model: str | InstalledModel | HubModel) -> MemoryNeed | None:
 
 
 def _listed(pair: CatalogPair) -> MemoryNeed | None:
-    size = pair.disk_bytes or pair.download_bytes
+    size = pair.weights_bytes
     if size is None or pair.per_token_bytes is None:
         return None
     return MemoryNeed(size, pair.per_token_bytes, pair.state_bytes or 0, pair.context_length or 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from engine.errors import ModelError, UnknownModel
 from engine.models import ResolvedPair, list_pairs, resolve_pair
 from engine.models.catalog import CatalogPair, read_catalog
+from engine.models.hub_paths import is_repository
+from engine.targets.families import supported_families
 from tests.remote_models import safetensors
 
 
@@ -128,7 +131,7 @@ def test_a_starter_not_set_up_says_how(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_catalog_can_hold_pairs_of_the_hub(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair = CatalogPair("big", "Big", "Larger.", "qwen3", "4-bit", "org/base", "org/target", "org/draft", 16, 10, 20, 1, 0, 4096,
+    pair = CatalogPair("big", "Big", "Larger.", "qwen3", "4-bit", "org/base", "org/target", "org/draft", 16, 10, 20, 20, 1, 0, 4096,
                        "Apache-2.0", False)  # fmt: skip
     fields = {name: getattr(pair, name) for name in CatalogPair.__slots__}
     path = tmp_path / "catalog.json"
@@ -151,6 +154,20 @@ def test_a_damaged_catalog_gives_one_line(tmp_path: Path, content: str) -> None:
     with pytest.raises(ModelError) as info:
         read_catalog(path)
     assert "\n" not in str(info.value) and str(path) in str(info.value)
+
+
+def test_every_line_of_the_shipped_catalog_is_of_a_family_that_runs_here_and_complete() -> None:
+    pairs = read_catalog()
+    assert pairs[0].id == "starter" and len(pairs) > 20
+    assert len({pair.id for pair in pairs}) == len({(pair.target, pair.draft) for pair in pairs}) == len(pairs)
+    for pair in pairs:
+        assert pair.family in supported_families(), pair.id
+        assert re.fullmatch(r"[a-z0-9.-]+", pair.id) and pair.name and pair.description.endswith("."), pair.id
+        assert pair.licence and pair.precision and is_repository(pair.base), pair.id
+        assert pair.weights_bytes and pair.per_token_bytes and pair.context_length and pair.state_bytes is not None, pair.id
+        if pair.id != "starter":
+            assert is_repository(pair.target) and pair.draft is not None and is_repository(pair.draft), pair.id
+            assert pair.weights_bytes > 1e9 and pair.download_bytes is None, "the hub's own numbers count"
 
 
 def test_listing_the_models_imports_nothing_heavy() -> None:

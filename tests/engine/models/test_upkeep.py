@@ -23,7 +23,8 @@ def fetched(hub: HubServer, name: str, sizes: tuple[int, ...] = (50_000, 60_000)
 
 
 def catalog_pair(name: str, target: str, draft: str) -> CatalogPair:
-    return CatalogPair(name, name, "", "qwen3", "4-bit", target, target, draft, 16, None, None, None, None, None, "MIT", False)
+    sizes = [None] * 6
+    return CatalogPair(name, name, "", "qwen3", "4-bit", target, target, draft, 16, *sizes, "MIT", False)
 
 
 @pytest.fixture

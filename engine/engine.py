@@ -26,6 +26,7 @@ from engine.errors import RequestError
 from engine.events import BlockLength, Event, Fallback, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.learning import Learner
+from engine.memory import give_back
 from engine.prefill.attention import attention_weights
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
@@ -182,7 +183,7 @@ class Engine:
             self._prefix.close()
         self._drafters, self._exactness, self._prefix, self._learner, self._reassemble = {}, None, None, None, None
         del self._target
-        mx.clear_cache()
+        give_back()
 
     def _required_learner(self) -> Learner:
         if self._learner is None:

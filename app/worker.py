@@ -63,9 +63,12 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """``tokens`` the counted messages take, chat template included."""
+    """``tokens`` the counted messages take, chat template included, and ``parts`` those of the other chats
+    asked for: -1 for one that the model's template refuses.
+    """
 
     tokens: int
+    parts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +169,14 @@ class EngineWorker(QObject):
         QTimer.singleShot(0, self._settle)
 
     @Slot(int, object, object)
-    def count(self, job_id: int, messages: tuple[Message, ...], cancel: threading.Event) -> None:
-        """Posts how many tokens ``messages`` take."""
-        self._run(job_id, cancel, lambda: self.mailbox.post(job_id, Counted(self._require().count_tokens(messages))))
+    def count(self, job_id: int, chats: tuple[tuple[Message, ...], ...], cancel: threading.Event) -> None:
+        """Posts how many tokens the first chat takes, and the others."""
+
+        def work() -> None:
+            tokens = self._require().count_tokens(chats[0])
+            self.mailbox.post(job_id, Counted(tokens, tuple(map(self._tokens, chats[1:]))))
+
+        self._run(job_id, cancel, work)
 
     @Slot(int, object, object)
     def learn(self, job_id: int, chats: Sequence[Sequence[Message]], cancel: threading.Event) -> None:
@@ -220,6 +228,12 @@ class EngineWorker(QObject):
         if self._engine is None:
             raise engine.ModelError("No model is loaded: choose one in the model menu.")
         return self._engine
+
+    def _tokens(self, messages: tuple[Message, ...]) -> int:
+        try:
+            return self._require().count_tokens(messages)
+        except engine.ModelError:
+            return -1
 
     def _use_learned(self, job_id: int, on: bool) -> None:
         self._engine = self._require().use_learned(on)

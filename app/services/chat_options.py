@@ -31,6 +31,7 @@ class ChatOptionsService(QObject):
         self._store, self._settings = store, settings
         self._chat: Chat | None = None
         self._own: dict[str, Any] = {}  # what is set for the open chat alone
+        self._users = self._kept_presets()
         settings.changed.connect(lambda _settings: self.changed.emit(self.current))
 
     @property
@@ -76,7 +77,7 @@ class ChatOptionsService(QObject):
     @property
     def presets(self) -> list[Preset]:
         """The built-in presets, then the user's own by name."""
-        return [*BUILT_IN, *sorted(self._user_presets(), key=lambda preset: preset.name.casefold())]
+        return [*BUILT_IN, *sorted(self._users, key=lambda preset: preset.name.casefold())]
 
     def preset(self, preset_id: str) -> Preset | None:
         """The preset of that id, None where there is none."""
@@ -96,7 +97,7 @@ class ChatOptionsService(QObject):
     def save_preset(self, name: str) -> Preset:
         """Keeps the open chat's options under ``name``, in place of one of that name. Raises ``ValueError`` for no name."""
         preset = user_preset(name, self.current.values())
-        self._keep([*(known for known in self._user_presets() if known.id != preset.id), preset])
+        self._keep([*(known for known in self._users if known.id != preset.id), preset])
         return preset
 
     def rename_preset(self, preset_id: str, name: str) -> None:
@@ -109,21 +110,22 @@ class ChatOptionsService(QObject):
             return
         if self.preset(new.id) is not None:
             raise ValueError(tr("There is a preset “{name}” already: choose another name.", name=new.name))
-        self._keep([new if known.id == old.id else known for known in self._user_presets()])
+        self._keep([new if known.id == old.id else known for known in self._users])
         if self._settings.current.preset == old.id:
             self._settings.update(preset=new.id)
 
     def delete_preset(self, preset_id: str) -> None:
         """Deletes one of the user's presets; chats keep what they took over from it."""
-        self._keep([known for known in self._user_presets() if known.id != preset_id])
+        self._keep([known for known in self._users if known.id != preset_id])
         if self._settings.current.preset == preset_id:
             self._settings.update(preset="")
 
-    def _user_presets(self) -> list[Preset]:
+    def _kept_presets(self) -> list[Preset]:
         kept = self._store.setting(PRESETS, {})
         values = kept.items() if isinstance(kept, Mapping) else ()
         return [user_preset(name, value) for name, value in values if name.strip() and isinstance(value, Mapping)]
 
     def _keep(self, presets: list[Preset]) -> None:
         self._store.set_setting(PRESETS, {preset.name: dict(preset.values) for preset in presets})
+        self._users = presets
         self.presets_changed.emit()

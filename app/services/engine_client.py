@@ -56,6 +56,7 @@ class EngineClient(QObject):
     Signals: ``state_changed(EngineState)``; ``loading(LoadProgress)``; ``loaded(PairInfo)``;
     ``requested(GenerationRequest)``; ``events(id, list[Timed])``, at most one batch every 33 ms;
     ``ended(id, Failure | None)`` once per request; ``load_failed(Failure)``; ``counted(tokens)``;
+    ``parts_counted(tokens, list[int])`` with it;
     ``learning(TrainingEvent)``; ``learning_ended(Failure | None)`` once per run or pause; ``draft_changed(PairInfo)``.
     """
 
@@ -67,6 +68,7 @@ class EngineClient(QObject):
     events = Signal(int, list)
     ended = Signal(int, object)
     counted = Signal(int)
+    parts_counted = Signal(int, list)
     learning = Signal(object)
     learning_ended = Signal(object)
     draft_changed = Signal(object)
@@ -88,7 +90,7 @@ class EngineClient(QObject):
         self._last_id = 0
         self._job: _Job | None = None
         self._count_job: _Job | None = None
-        self._to_count: tuple[Message, ...] | None = None
+        self._to_count: tuple[tuple[Message, ...], ...] | None = None
         self._asides: dict[int, _Job] = {}  # what nobody waits for: learning, and choosing a draft
         self._thread = QThread(self)
         self._thread.setObjectName("engine")
@@ -132,10 +134,10 @@ class EngineClient(QObject):
         self._generate.emit(self._job.id, request, self._job.cancel)
         return self._job.id
 
-    def count(self, messages: Sequence[Message]) -> None:
-        """Counts the tokens of ``messages`` when the worker is next free; only the latest call is answered."""
+    def count(self, messages: Sequence[Message], parts: Sequence[Sequence[Message]] = ()) -> None:
+        """Counts the tokens of ``messages``, and of other chats, when the worker is next free; only the latest call is answered."""
         self.pause_learning()  # somebody is writing
-        self._to_count = tuple(messages)
+        self._to_count = (tuple(messages), *map(tuple, parts))
         self._send_count()
 
     def learn(self, chats: Sequence[Sequence[Message]]) -> bool:
@@ -263,6 +265,7 @@ class EngineClient(QObject):
     def _handle_count(self, payload: Payload) -> None:
         if isinstance(payload, Counted) and self._to_count is None:
             self.counted.emit(payload.tokens)
+            self.parts_counted.emit(payload.tokens, list(payload.parts))
         elif isinstance(payload, Failure):
             log.warning("counting tokens failed: %s\n%s", payload.message, payload.details)
         elif isinstance(payload, Ended):
@@ -315,8 +318,8 @@ class EngineClient(QObject):
     def _send_count(self) -> None:
         if self._to_count is None or self._job is not None or self._count_job is not None or self.info is None:
             return
-        self._count_job, messages, self._to_count = self._new_job("count"), self._to_count, None
-        self._count.emit(self._count_job.id, messages, self._count_job.cancel)
+        self._count_job, chats, self._to_count = self._new_job("count"), self._to_count, None
+        self._count.emit(self._count_job.id, chats, self._count_job.cancel)
 
     def _set_state(self, state: EngineState) -> None:
         if state is not self.state:

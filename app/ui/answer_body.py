@@ -21,12 +21,12 @@ class AnswerBody(QWidget):
         super().__init__(parent)
         self.text = ""
         self._splitter, self._finished = ThinkingSplitter(), False
-        self.thinking, self._column = ThinkingBlock(text_size), MarkdownColumn(text_size)
-        layout = QVBoxLayout(self)
-        layout.setContentsMargins(QMargins())
-        layout.setSpacing(theme.M)
-        layout.addWidget(self.thinking)
-        layout.addWidget(self._column)
+        self._text_size, self._column = text_size, MarkdownColumn(text_size)
+        self.thinking: ThinkingBlock | None = None  # made with the first thought: most answers have none
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(QMargins())
+        self._layout.setSpacing(theme.M)
+        self._layout.addWidget(self._column)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
 
     @property
@@ -55,13 +55,15 @@ class AnswerBody(QWidget):
         if not self._finished:
             self._finished = True
             self._take(self._splitter.finish())
-            self.thinking.finish(cut=self._splitter.thinking)
+            if self.thinking is not None:
+                self.thinking.finish(cut=self._splitter.thinking)
             self._column.finish()
 
     def set_text(self, text: str, finished: bool = True) -> None:
         """Shows ``text`` from the start."""
         self._splitter, self._finished, self.text = ThinkingSplitter(), False, ""
-        self.thinking.clear()
+        if self.thinking is not None:
+            self.thinking.clear()
         self._column.set_text("", finished=False)
         self.feed(text)
         if finished:
@@ -69,18 +71,27 @@ class AnswerBody(QWidget):
 
     def show_thinking_time(self, seconds: float | None) -> None:
         """How long the engine says it thought, in place of what the clock here said."""
-        if seconds:
+        if seconds and self.thinking is not None:
             self.thinking.show_time(seconds)
 
     def restyle(self, text_size: int) -> None:
         """Follows the palette and the text size."""
-        self.thinking.restyle(text_size)
+        self._text_size = text_size
+        if self.thinking is not None:
+            self.thinking.restyle(text_size)
         self._column.restyle(text_size)
 
     def _take(self, part: Split) -> None:
+        if part.thinking or part.moved or self._splitter.thinking or self.thinking is not None:
+            self._think(part)
+        self._column.feed(part.answer)
+
+    def _think(self, part: Split) -> None:
+        if self.thinking is None:
+            self.thinking = ThinkingBlock(self._text_size)
+            self._layout.insertWidget(0, self.thinking)
         if part.moved:
             self.thinking.feed(self._column.text)
             self._column.set_text("", finished=False)
         self.thinking.feed(part.thinking)
-        self._column.feed(part.answer)
         self.thinking.show_progress(self._splitter.thinking)

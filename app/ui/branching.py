@@ -66,7 +66,7 @@ class Branching(QObject):
         """Goes on from a message in a chat of its own."""
         last = self._message(message_id)
         if last is not None:
-            self._window.save_draft()
+            self._window.writing.save()
             self._talk.branch(last.id)
 
     def delete(self, message_id: int | None = None) -> None:
@@ -85,5 +85,5 @@ class Branching(QObject):
         self._transcript.show_branch(messages)
         if window.stack.currentWidget() is not window.compare:
             window.stack.setCurrentWidget(window.transcript if messages else window.empty)
-        window.count_tokens()
+        window.writing.count()
         window.update_commands()

@@ -1,184 +1,31 @@
-"""Where prompts are written: the editor, large pasted parts, the mode switch, the token figure, Send and Stop."""
+"""Where prompts are written: the editor, the files that go along, the mode switch, the context meter, Send and Stop."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QInputMethodEvent, QKeyEvent, QPainter, QPaintEvent
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QPlainTextEdit,
-    QPushButton,
-    QSizePolicy,
-    QToolButton,
-    QVBoxLayout,
-    QWidget,
-)
+from collections.abc import Sequence
 
-from app.core.sanitize import break_long_runs, clean_text
-from app.services.settings import MODE_NAMES, ChatMode
+from PySide6.QtCore import QEvent, QTimer, Signal
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+
+from app.core.attachments import LONGEST, pasted
+from app.core.chat import Attachment
+from app.core.sanitize import break_long_runs
+from app.core.words import tr
 from app.ui import theme
+from app.ui.attachment_chips import ChipRow
+from app.ui.context_meter import ContextMeter
+from app.ui.mode_switch import ModeSwitch
+from app.ui.prompt_edit import PromptEdit
 
-MAX_LINES = 8
-INLINE_PASTE = 20_000  # characters; a longer paste is kept beside the editor, never laid out
-LONGEST_PASTE = 1_000_000
+INLINE_PASTE = 20_000  # characters; a longer text is never laid out in an editor
 SETTLE_MS = 300
-
-
-class PromptEdit(QPlainTextEdit):
-    """Grows with its text up to ``MAX_LINES``. Signals: ``submitted()``; ``pasted(str)`` for text too large to lay out;
-    ``refused(str)`` with the reason why a paste was not taken.
-    """
-
-    submitted = Signal()
-    pasted = Signal(str)
-    refused = Signal(str)
-
-    def __init__(self, parent: QWidget | None = None):
-        super().__init__(parent)
-        self._composing = False
-        self.setAccessibleName("Message")
-        self.setPlaceholderText("Ask anything")
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setTabChangesFocus(True)
-        self.viewport().setAutoFillBackground(False)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.document().documentLayout().documentSizeChanged.connect(lambda _size: self.fit())
-        self.fit()
-
-    def fit(self) -> None:
-        """As tall as its lines, within bounds."""
-        lines = min(max(int(self.document().size().height()), 1), MAX_LINES)
-        margins = self.contentsMargins()
-        padding = 2 * int(self.document().documentMargin()) + margins.top() + margins.bottom() + 2
-        self.setFixedHeight(lines * self.fontMetrics().lineSpacing() + padding)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Return sends; with Shift or Option it makes a line; while an input method composes, it belongs to that."""
-        is_return = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
-        line_break = event.modifiers() & (Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.AltModifier)
-        if is_return and self._composing:
-            event.ignore()
-        elif is_return and not line_break:
-            self.submitted.emit()
-        elif is_return:
-            self.textCursor().insertText("\n")
-            self.ensureCursorVisible()
-        elif event.key() == Qt.Key.Key_Escape:
-            event.ignore()  # stops the answer, through the window; never clears what was written
-        else:
-            super().keyPressEvent(event)
-
-    def inputMethodEvent(self, event: QInputMethodEvent) -> None:
-        self._composing = bool(event.preeditString())
-        super().inputMethodEvent(event)
-
-    def insertFromMimeData(self, source: QMimeData) -> None:
-        """Takes plain text; what is too large or has an endless line is handed on before any layout sees it."""
-        if not source.hasText():
-            return
-        text = source.text()
-        if len(text) > LONGEST_PASTE:
-            self.refused.emit(
-                f"The pasted text has {len(text):,} characters and a message holds {LONGEST_PASTE:,}: "
-                "nothing was inserted, it is still on the clipboard. Paste a part of it."
-            )
-            return
-        text = clean_text(text)
-        if len(text) > INLINE_PASTE or break_long_runs(text) != text:
-            self.pasted.emit(text)
-        else:
-            self.insertPlainText(text)
-
-
-class PasteChip(QFrame):
-    """A pasted part that goes with the message. ``removed`` fires when the user takes it out."""
-
-    removed = Signal()
-
-    def __init__(self, text: str, parent: QWidget | None = None):
-        super().__init__(parent)
-        self.text = text
-        label = QLabel(f"Pasted text, {len(text):,} characters")
-        remove = QToolButton(autoRaise=True)
-        remove.setIcon(theme.icon("close"))
-        remove.setIconSize(QSize(10, 10))
-        remove.setAccessibleName("Remove the pasted text")
-        remove.clicked.connect(self.removed)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(theme.S, theme.XS, theme.XS, theme.XS)
-        layout.addWidget(label)
-        layout.addWidget(remove)
-        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(theme.current().line)
-        painter.setBrush(theme.current().card)
-        painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
-
-
-class ModeButton(QToolButton):
-    """One segment of the switch: a soft fill marks the chosen one in every palette."""
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        colours, painter = theme.current(), QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        box = self.rect().adjusted(1, 1, -1, -1)
-        if self.isChecked() or self.underMouse():
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(colours.line if self.isChecked() else colours.card)
-            painter.drawRoundedRect(box, 6, 6)
-        if self.hasFocus():
-            painter.setPen(self.palette().highlight().color())
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(box, 6, 6)
-        painter.setPen(colours.text if self.isChecked() else colours.quiet)
-        painter.drawText(self.rect(), Qt.AlignmentFlag.AlignCenter, self.text())
-
-    def sizeHint(self) -> QSize:
-        metrics = self.fontMetrics()
-        return QSize(metrics.horizontalAdvance(self.text()) + 2 * theme.M, metrics.height() + theme.S + 2)
-
-
-class ModeSwitch(QWidget):
-    """DFlash, Plain or Side by side. ``chosen(mode)`` fires on the user's choice only."""
-
-    chosen = Signal(str)
-
-    def __init__(self, parent: QWidget | None = None):
-        super().__init__(parent)
-        self.setAccessibleName("Mode")
-        self._group, self._buttons = QButtonGroup(self), {}  # type: QButtonGroup, dict[str, QToolButton]
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(0)
-        for mode, name in MODE_NAMES.items():
-            button = ModeButton()
-            button.setText(name)
-            button.setCheckable(True)
-            button.setAccessibleName(f"Mode: {name}")
-            button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-            button.clicked.connect(lambda _checked=False, mode=mode: self.chosen.emit(mode))
-            self._group.addButton(button)
-            self._buttons[mode] = button
-            layout.addWidget(button)
-
-    def show_mode(self, mode: ChatMode) -> None:
-        """Marks ``mode`` without announcing it."""
-        self._buttons[mode].setChecked(True)
-
-    def button(self, mode: ChatMode) -> QToolButton:
-        """The button of one mode."""
-        return self._buttons[mode]
 
 
 class Composer(QWidget):
     """Signals: ``send_asked()``; ``stop_asked()``; ``mode_chosen(mode)``; ``draft_changed()`` once typing settles;
-    ``text_changed()`` at once; ``notice(str)`` for one line to show.
+    ``text_changed()`` at once, also for files; ``files_given(list[Path])``, pasted or dropped; ``attach_asked()``;
+    ``notice(str)`` for one line to show.
     """
 
     send_asked = Signal()
@@ -186,58 +33,73 @@ class Composer(QWidget):
     mode_chosen = Signal(str)
     draft_changed = Signal()
     text_changed = Signal()
+    files_given = Signal(list)
+    attach_asked = Signal()
     notice = Signal(str)
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
-        self.edit, self.modes = PromptEdit(), ModeSwitch()
-        self.tokens = QLabel()
-        self.tokens.setFont(theme.figure_font(90))
-        self.tokens.setAccessibleName("Tokens of the chat and of the context")
+        self.edit, self.modes, self.chips, self.context = PromptEdit(), ModeSwitch(), ChipRow(), ContextMeter()
+        self.attach = QToolButton(autoRaise=True)
+        self.attach.setAccessibleName(tr("Attach files"))
+        self.attach.setToolTip(tr("Attach text or code files"))
+        self.attach.clicked.connect(self.attach_asked)
         self.button = QPushButton()
         self.button.clicked.connect(self._on_button)
-        self._chips: list[PasteChip] = []
-        self._chip_row = QHBoxLayout()
-        self._chip_row.addStretch(1)
         self._busy = False
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self.draft_changed)
         self.edit.textChanged.connect(self._on_text)
         self.edit.submitted.connect(self.send_asked)
         self.edit.pasted.connect(self.add_paste)
+        self.edit.undone.connect(self._take_paste_back)
+        self.edit.files_pasted.connect(self.files_given)
         self.edit.refused.connect(self.notice)
+        self.chips.changed.connect(self._on_text)
         self.modes.chosen.connect(self.mode_chosen)
         self._lay_out()
         self.show_busy(False, False)
+        self.restyle()
 
     def _lay_out(self) -> None:
         controls = QHBoxLayout()
         controls.setSpacing(theme.M)
+        controls.addWidget(self.attach)
         controls.addWidget(self.modes)
         controls.addStretch(1)
-        controls.addWidget(self.tokens)
+        controls.addWidget(self.context)
         controls.addWidget(self.button)
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.M, theme.M, theme.M)
         layout.setSpacing(theme.S)
-        layout.addLayout(self._chip_row)
+        layout.addWidget(self.chips)
         layout.addWidget(self.edit)
         layout.addLayout(controls)
         self.setFocusProxy(self.edit)
 
-    # Text
+    # Text and files
 
     def text(self) -> str:
-        """Everything that Send would send: the typed text, then the pasted parts."""
-        parts = [self.edit.toPlainText(), *(chip.text for chip in self._chips)]
-        return "\n\n".join(part for part in parts if part.strip())
+        """What is written."""
+        return self.edit.toPlainText()
 
-    def set_text(self, text: str) -> None:
-        """Replaces the draft; text too large to lay out becomes a pasted part."""
-        for chip in list(self._chips):
-            self._remove(chip)
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files that go with it."""
+        return self.chips.attachments
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is anything to send."""
+        return bool(self.text().strip()) or bool(self.attachments)
+
+    def set_text(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
+        """Replaces the draft; text too large to lay out becomes an attachment."""
+        self.chips.clear()
         inline = len(text) <= INLINE_PASTE and break_long_runs(text) == text
         self.edit.setPlainText(text if inline else "")
+        for attachment in attachments:
+            self.add(attachment)
         if not inline:
             self.add_paste(text)
         self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
@@ -250,24 +112,29 @@ class Composer(QWidget):
         """Empties the editor after sending."""
         self.set_text("")
 
-    def add_paste(self, text: str) -> None:
-        """Keeps ``text`` beside the editor, within the limit of one message."""
-        held = sum(len(chip.text) for chip in self._chips) + len(self.edit.toPlainText())
-        if held + len(text) > LONGEST_PASTE:
-            self.notice.emit(f"A message holds {LONGEST_PASTE:,} characters: this paste was not added.")
-            return
-        chip = PasteChip(text)
-        chip.removed.connect(lambda: self._remove(chip))
-        self._chips.append(chip)
-        self._chip_row.insertWidget(len(self._chips) - 1, chip)
-        self._on_text()
+    def add(self, attachment: Attachment) -> bool:
+        """Adds a file, within the limit of one message; False: it is too much."""
+        held = sum(len(each.text) for each in self.attachments) + len(self.text())
+        if held + len(attachment.text) > LONGEST:
+            text = tr("A message holds {count} characters: {name} was not added.", count=LONGEST, name=attachment.name)
+            self.notice.emit(text)
+            return False
+        self.chips.add(attachment)
+        return True
 
-    def _remove(self, chip: PasteChip) -> None:
-        self._chips.remove(chip)
-        self._chip_row.removeWidget(chip)
-        chip.hide()
-        chip.deleteLater()
-        self._on_text()
+    def add_paste(self, text: str) -> None:
+        """Keeps a pasted text beside the editor."""
+        self.add(pasted(text, {each.name for each in self.attachments}))
+
+    def _take_paste_back(self) -> None:
+        """Undo after a paste that became an attachment: the text comes into the editor where that can hold it."""
+        if not self.chips.chips:
+            return
+        chip = self.chips.chips[-1]
+        self.chips.remove(chip)
+        text = chip.attachment.text
+        if len(text) <= INLINE_PASTE and break_long_runs(text) == text:
+            self.edit.insertPlainText(text)
 
     def _on_text(self) -> None:
         self.text_changed.emit()
@@ -278,17 +145,16 @@ class Composer(QWidget):
     def show_busy(self, stoppable: bool, can_send: bool) -> None:
         """The one button sends, or stops while there is something to stop."""
         self._busy = stoppable
-        self.button.setText("Stop" if stoppable else "Send")
-        self.button.setAccessibleName("Stop" if stoppable else "Send")
+        self.button.setText(tr("Stop") if stoppable else tr("Send"))
+        self.button.setAccessibleName(self.button.text())
         self.button.setIcon(theme.icon("stop" if stoppable else "send"))
         self.button.setEnabled(stoppable or can_send)
 
-    def show_tokens(self, tokens: int | None, context: int | None) -> None:
-        """The token figure, in the warning tint from 90 % of the context on."""
-        known = tokens is not None and context
-        self.tokens.setText(f"{tokens:,} / {context:,} tokens" if known else "")
-        near = bool(known and tokens is not None and context and tokens >= 0.9 * context)
-        theme.tint(self.tokens, theme.current().warning if near else theme.current().quiet)
+    def restyle(self) -> None:
+        """Follows the palette."""
+        self.attach.setIcon(theme.icon("attach", theme.current().quiet))
+        self.button.setIcon(theme.icon("stop" if self._busy else "send"))
+        self.chips.restyle()
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
@@ -300,7 +166,7 @@ class Composer(QWidget):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "_busy"):
-            self.button.setIcon(theme.icon("stop" if self._busy else "send"))
+            self.restyle()
 
     def _on_button(self) -> None:
         (self.stop_asked if self._busy else self.send_asked).emit()

@@ -41,8 +41,9 @@ from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
 from app.ui.update_notice import UpdateNotice
 from app.ui.window_actions import WindowActions
+from app.ui.writing import Writing
 from app.worker import Failure
-from engine import Message, PairInfo
+from engine import PairInfo
 
 
 class MainWindow(QMainWindow):
@@ -70,6 +71,7 @@ class MainWindow(QMainWindow):
         self.learning = LearningNotice(self, services.learning)
         self.loading = LoadingNotice(self, services.client)
         self.model_manager = ModelManager(self)
+        self.writing = Writing(self)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)
         self.fill_models()
@@ -144,7 +146,6 @@ class MainWindow(QMainWindow):
         client.loading.connect(self.models.show_progress)
         client.loaded.connect(self._on_loaded)
         client.load_failed.connect(self.show_failure)
-        client.counted.connect(self._on_counted)
         services.meter.changed.connect(self._on_meter)
         self.meter.details_asked.connect(self.do.show_meter_details)
         services.settings.changed.connect(self._apply_settings)
@@ -152,7 +153,6 @@ class MainWindow(QMainWindow):
         self.composer.stop_asked.connect(self.do.stop)
         self.composer.mode_chosen.connect(self.do.set_mode)
         self.composer.text_changed.connect(self.update_commands)
-        self.composer.draft_changed.connect(self._on_draft)
         self.composer.notice.connect(lambda text: self.banner.show_message(text, until="chat"))
         self.empty.chosen.connect(self.do.use_example)
         self.branching = Branching(self)
@@ -172,9 +172,9 @@ class MainWindow(QMainWindow):
             self.services.meter.clear()
         self.transcript.show_messages(messages)
         self.stack.setCurrentWidget(self.transcript if messages else self.empty)
-        self.composer.set_text(self.services.store.setting(self.draft_key(chat), ""))
+        self.writing.restore(chat)
         self.fill_chats()
-        self.count_tokens()
+        self.writing.count()
         self.update_commands()
         self.composer.setFocus()
 
@@ -194,7 +194,7 @@ class MainWindow(QMainWindow):
     def _on_answer_ended(self, message: ChatMessage) -> None:
         self.transcript.end(message)
         self.fill_chats()
-        self.count_tokens()
+        self.writing.count()
         self.update_commands()
 
     def _on_state(self, state: EngineState) -> None:
@@ -209,18 +209,10 @@ class MainWindow(QMainWindow):
     def _on_loaded(self, info: PairInfo) -> None:
         self.models.show_state(EngineState.READY, info)
         self.fill_models()
-        self.count_tokens()
-
-    def _on_counted(self, tokens: int) -> None:
-        info = self.services.client.info
-        self.composer.show_tokens(tokens, info.context_length if info else None)
+        self.writing.count()
 
     def _on_meter(self, snapshot: MeterSnapshot) -> None:
         self.meter.show_snapshot(snapshot)
-
-    def _on_draft(self) -> None:
-        self.save_draft()
-        self.count_tokens()
 
     def show_failure(self, failure: Failure) -> None:
         """Shows what went wrong in one line, with what to do next."""
@@ -245,32 +237,13 @@ class MainWindow(QMainWindow):
         pair = self.services.client.pair or self.services.settings.current.pair
         self.models.fill(self.do.pairs() + self.model_manager.loose(), pair)
 
-    def count_tokens(self) -> None:
-        """Asks for the token count of the chat with what is being written."""
-        turns = [Message(m.role, m.content) for m in self.services.conversation.messages if m.content.strip()]
-        if draft := self.composer.text():
-            turns.append(Message("user", draft))
-        if turns:
-            self.services.client.count(turns)
-        else:
-            self._on_counted(0)
-
-    def save_draft(self) -> None:
-        """Keeps what is being written with its chat."""
-        talk = self.services.conversation
-        talk.remember(self.draft_key(talk.chat), self.composer.text())
-
-    def draft_key(self, chat: Chat | None) -> str:
-        """Where the draft of a chat is kept."""
-        return f"draft:{chat.id if chat else 'new'}"
-
     def situation(self) -> Situation:
         """What the commands' enabled state depends on."""
         talk, learning, info = self.services.conversation, self.services.learning, self.services.client.info
         return Situation(
             state=self.services.client.state,
             loaded=info is not None,
-            has_text=bool(self.composer.text()),
+            has_text=self.composer.has_content,
             has_chat=talk.chat is not None,
             has_question=any(message.role == "user" for message in talk.messages),
             has_versions=any(talk.version_of(message.id)[1] > 1 for message in talk.messages),
@@ -325,7 +298,7 @@ class MainWindow(QMainWindow):
 
     def save_state(self) -> None:
         """Keeps the draft and the place of the window."""
-        self.save_draft()
+        self.writing.save()
         geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self.services.conversation.remember("geometry", geometry)
 

@@ -11,6 +11,7 @@ from app.core.figures import statistics_line
 from app.core.sanitize import break_long_runs
 from app.ui import theme
 from app.ui.answer_body import AnswerBody
+from app.ui.attachment_chips import SentAttachments
 from app.ui.blocks import TextBlock
 
 SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
@@ -40,7 +41,11 @@ class UserMessage(QWidget):
         self.tools.addWidget(self._label)
         self.tools.addStretch(1)
         layout.addLayout(self.tools)
+        self.attachments = SentAttachments(message.attachments, text_size)
+        layout.addWidget(self.attachments)
         layout.addWidget(self._text)
+        if not message.content:
+            self._text.hide()
         layout.addWidget(self._more)
         self._text.setPlainText(break_long_runs(message.content[:SHOWN_OF_USER]))
         self.restyle(text_size)
@@ -56,6 +61,7 @@ class UserMessage(QWidget):
         self._label.setFont(theme.scaled_font(text_size * 85 // 100, QFont.Weight.DemiBold))
         theme.tint(self._label, theme.current().quiet)
         self._text.set_text_size(text_size)
+        self.attachments.restyle(text_size)
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:

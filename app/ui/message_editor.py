@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWi
 
 from app.core.words import tr
 from app.ui import theme
-from app.ui.composer import PromptEdit
+from app.ui.prompt_edit import PromptEdit
 
 
 class MessageEditor(QWidget):

@@ -46,10 +46,10 @@ class WindowActions:
 
     def new_chat_with_last_prompt(self) -> None:
         """Opens an empty chat with the last prompt to shorten."""
-        asked = [message.content for message in self._services.conversation.messages if message.role == "user"]
+        asked = [message for message in self._services.conversation.messages if message.role == "user"]
         self.open_chat(None)
-        if asked and not self._window.composer.text():
-            self._window.composer.set_text(asked[-1])
+        if asked and not self._window.composer.has_content:
+            self._window.composer.set_text(asked[-1].content, asked[-1].attachments)
 
     def open_chat(self, chat_id: int | None, message_id: int | None = None) -> None:
         """Shows a chat and its draft; with ``message_id`` at that message, which is marked."""
@@ -58,7 +58,7 @@ class WindowActions:
         if is_open and (message_id is None or message_id in [message.id for message in talk.messages]):
             self.show_chat()
         else:
-            window.save_draft()
+            window.writing.save()
             talk.open(chat_id, message_id)
         if message_id is not None:
             window.transcript.reveal(message_id)
@@ -136,18 +136,21 @@ class WindowActions:
     def send(self) -> None:
         """Sends what is written, in the chosen mode. What cannot be sent stays in the composer."""
         window, talk = self._window, self._services.conversation
-        text = window.composer.text()
         if not window.situation().idle:
-            if text:
+            if window.composer.has_content:
                 text = tr("The engine is not ready yet: your text stays here until it is.")
                 window.banner.show_message(text, until="ready")
             return
         window.banner.hide()
-        key, known = window.draft_key(talk.chat), len(talk.messages)
-        talk.send(text, self._services.settings.current.mode)
+        key, known = window.writing.draft_key(talk.chat), len(talk.messages)
+        talk.send(window.composer.text(), self._services.settings.current.mode, window.composer.attachments)
         if len(talk.messages) > known:
             window.composer.clear()
             talk.remember(key, "")
+
+    def attach_files(self) -> None:
+        """Asks for files to go with the message."""
+        self._window.writing.choose_files()
 
     def use_example(self, text: str) -> None:
         """Sends an example prompt, or only writes it while the engine is not ready."""

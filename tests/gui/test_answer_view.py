@@ -160,6 +160,7 @@ def test_thoughts_show_that_they_go_on_while_they_stream(qtbot, window, loader):
     window.composer.set_text("Why?")
     window.do.send()
     answer = window.transcript.answers[-1]
+    qtbot.waitUntil(lambda: answer.body.thinking is not None, timeout=5_000)
     qtbot.waitUntil(lambda: answer.body.thinking.button.text().startswith("Thinking … 1"), timeout=5_000)
     assert answer.body.answer == "" and not answer._waiting.isVisible()
     answer.body.thinking.button.setChecked(True)
@@ -173,7 +174,7 @@ def test_thoughts_show_that_they_go_on_while_they_stream(qtbot, window, loader):
 def test_an_answer_without_thoughts_shows_no_trace_of_them(qtbot, window, loader):
     think(loader, "<think>\n\n</think>\n\nYes, `<think>` is a tag.")
     answer = ask(qtbot, window)
-    assert answer.body.thinking.isHidden() and answer.body.answer == "Yes, `<think>` is a tag."
+    assert answer.body.thinking is None and answer.body.answer == "Yes, `<think>` is a tag."
 
 
 def test_a_long_code_block_has_its_copy_button_at_both_ends(qtbot, body):  # noqa: F811

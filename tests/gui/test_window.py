@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
 from app.commands import COMMANDS, Situation
 from app.core.meter import MeterSnapshot
 from app.services.engine_client import EngineState
-from app.ui.composer import INLINE_PASTE, LONGEST_PASTE
+from app.ui.composer import INLINE_PASTE
 from app.ui.empty_state import EXAMPLES
 from app.ui.meter_strip import figures_of
+from app.ui.prompt_edit import LONGEST_PASTE
 from app.ui.window_actions import WindowActions
 from tests.gui.conftest import load, wait_ready
 
@@ -132,15 +133,9 @@ def test_a_paste_too_large_to_lay_out_goes_whole_with_the_message(qtbot, window,
     assert window.composer.edit.toPlainText() == "Sum up:"
     window.do.send()
     wait_ready(qtbot, window.services.client)
-    assert window.services.conversation.messages[0].content == "Sum up:\n\n" + text
-    assert window.composer.text() == ""
-
-
-def test_a_pasted_part_can_be_taken_out(qtbot, window):
-    paste(window, "y" * 5_000)
-    chip = window.composer._chips[0]
-    chip.removed.emit()
-    assert window.composer.text() == ""
+    sent = window.services.conversation.messages[0]
+    assert (sent.content, [file.text for file in sent.attachments]) == ("Sum up:", [text])
+    assert loader.engines[-1].requests[-1].messages[0].content.endswith("Sum up:") and not window.composer.has_content
 
 
 def test_drafts_are_kept_with_their_chat(qtbot, window):
@@ -365,4 +360,4 @@ def test_text_size_scales_the_content_only(qtbot, window):
 
 def test_the_token_figure_counts_the_chat_with_the_draft(qtbot, window):
     write(qtbot, window, "one two three")
-    qtbot.waitUntil(lambda: window.composer.tokens.text() == "7 / 8,192 tokens", timeout=3_000)
+    qtbot.waitUntil(lambda: window.composer.context.text() == "7 of 8,192 tokens", timeout=3_000)

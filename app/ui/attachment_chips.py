@@ -1,0 +1,218 @@
+"""The files that go with a message, as chips: above the editor with a way to remove them, on a sent message to look into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+
+from app.core.chat import Attachment
+from app.core.sanitize import break_long_runs
+from app.core.words import tr, trn
+from app.ui import theme
+from app.ui.blocks import TextBlock
+from app.ui.flow_layout import FlowLayout
+
+NAME_LENGTH = 32  # characters of a file's name
+PREVIEW = 400  # characters in the tool tip
+SHOWN = 2_000  # characters of a sent file shown at first
+
+
+def short_name(name: str) -> str:
+    """A file's name with its end, which tells what it is, and an ellipsis in the middle where it is long."""
+    half = NAME_LENGTH // 2
+    return name if len(name) <= NAME_LENGTH else f"{name[:half]}…{name[-half:]}"
+
+
+class AttachmentChip(QFrame):
+    """One file that goes with the message being written. ``removed()`` comes from its button, Delete and Backspace."""
+
+    removed = Signal()
+
+    def __init__(self, attachment: Attachment, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.attachment = attachment
+        self._icon, self._name, self._tokens = QLabel(), QLabel(short_name(attachment.name)), QLabel()
+        self._name.setTextFormat(Qt.TextFormat.PlainText)
+        self._remove = QToolButton(autoRaise=True)
+        self._remove.setIconSize(QSize(10, 10))
+        self._remove.setAccessibleName(tr("Remove {name}", name=attachment.name))
+        self._remove.setToolTip(tr("Remove"))
+        self._remove.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the chip itself takes the focus, and Delete removes it
+        self._remove.clicked.connect(self.removed)
+        layout = QHBoxLayout(self)
+        layout.setContentsMargins(theme.S, theme.XS, theme.XS, theme.XS)
+        layout.setSpacing(theme.S)
+        for widget in (self._icon, self._name, self._tokens, self._remove):
+            layout.addWidget(widget)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        text = attachment.text[:PREVIEW]
+        self.setToolTip(break_long_runs(text if len(attachment.text) <= PREVIEW else f"{text} …", 80))
+        self.show_tokens(None)
+        self.restyle()
+
+    def show_tokens(self, tokens: int | None) -> None:
+        """How many tokens the file takes; characters while that is not known."""
+        length = len(self.attachment.text)
+        words = trn("{count} character", "{count} characters", length)
+        if tokens is not None:
+            words = trn("{count} token", "{count} tokens", tokens)
+        self._tokens.setText(words)
+        self.setAccessibleName(tr("Attachment {name}, {size}. Delete removes it.", name=self.attachment.name, size=words))
+
+    def restyle(self) -> None:
+        """Follows the palette."""
+        colours = theme.current()
+        self._icon.setPixmap(theme.icon("attach", colours.quiet).pixmap(theme.ICON))
+        self._remove.setIcon(theme.icon("close", colours.quiet))
+        self._tokens.setFont(theme.figure_font(85))
+        theme.tint(self._tokens, colours.quiet)
+        self.update()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace):
+            self.removed.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(self.palette().highlight().color() if self.hasFocus() else theme.current().line)
+        painter.setBrush(theme.current().card)
+        painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
+
+
+class ChipRow(QWidget):
+    """The chips above the editor, hidden while there are none. ``changed()`` follows every file that comes or goes."""
+
+    changed = Signal()
+
+    def __init__(self, parent: QWidget | None = None):
+        super().__init__(parent)
+        self.chips: list[AttachmentChip] = []
+        self._layout = FlowLayout(theme.S, self)
+        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setAccessibleName(tr("Attachments"))
+        self.hide()
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The files, in order."""
+        return tuple(chip.attachment for chip in self.chips)
+
+    def add(self, attachment: Attachment) -> None:
+        """Appends a file."""
+        chip = AttachmentChip(attachment, self)
+        chip.removed.connect(lambda: self.remove(chip))
+        self.chips.append(chip)
+        self._layout.addWidget(chip)
+        self.show()
+        self.changed.emit()
+
+    def remove(self, chip: AttachmentChip) -> None:
+        """Takes a file out; the focus goes to its neighbour."""
+        place, focused = self.chips.index(chip), chip.hasFocus()
+        self._drop(chip)
+        if focused and self.chips:
+            self.chips[min(place, len(self.chips) - 1)].setFocus()
+        elif focused:
+            self.focusNextChild()
+        self.changed.emit()
+
+    def clear(self) -> None:
+        """Takes all files out."""
+        if self.chips:
+            for chip in list(self.chips):
+                self._drop(chip)
+            self.changed.emit()
+
+    def restyle(self) -> None:
+        """Follows the palette."""
+        for chip in self.chips:
+            chip.restyle()
+
+    def _drop(self, chip: AttachmentChip) -> None:
+        self.chips.remove(chip)
+        self._layout.removeWidget(chip)
+        chip.hide()
+        chip.deleteLater()
+        self.setVisible(bool(self.chips))
+        self.updateGeometry()
+
+
+class SentAttachments(QWidget):
+    """The files of a sent message, each folded until its button is pressed."""
+
+    def __init__(self, attachments: Sequence[Attachment], text_size: int, parent: QWidget | None = None):
+        super().__init__(parent)
+        self._files = [_SentFile(attachment, text_size) for attachment in attachments]
+        layout = QVBoxLayout(self)
+        layout.setContentsMargins(0, 0, 0, 0)
+        layout.setSpacing(theme.XS)
+        for file in self._files:
+            layout.addWidget(file, 0, Qt.AlignmentFlag.AlignTop)
+        if not self._files:
+            self.hide()
+
+    @property
+    def buttons(self) -> list[QToolButton]:
+        """One button a file."""
+        return [file.button for file in self._files]
+
+    def restyle(self, text_size: int) -> None:
+        """Follows the palette and the text size."""
+        for file in self._files:
+            file.restyle(text_size)
+
+
+class _SentFile(QWidget):
+    def __init__(self, attachment: Attachment, text_size: int):
+        super().__init__()
+        self._attachment, self._text_size = attachment, text_size
+        self.text: TextBlock | None = None
+        self.button = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.button.setCheckable(True)
+        count = trn("{count} character", "{count} characters", len(attachment.text))
+        self.button.setText(f"{short_name(attachment.name)} · {count}".replace("&", "&&"))
+        self.button.setAccessibleName(tr("Attachment {name}, {size}", name=attachment.name, size=count))
+        self.button.toggled.connect(self._unfold)
+        self._layout = QVBoxLayout(self)
+        self._layout.setContentsMargins(0, 0, 0, 0)
+        self._layout.addWidget(self.button, 0, Qt.AlignmentFlag.AlignLeft)
+        self.restyle(text_size)
+
+    def restyle(self, text_size: int) -> None:
+        self._text_size = text_size
+        self.button.setIcon(theme.icon("attach", theme.current().quiet))
+        self.button.setFont(theme.scaled_font(text_size * 92 // 100))
+        if self.text is not None:
+            self.text.set_text_size(text_size * 92 // 100)
+
+    def _unfold(self, open_: bool) -> None:
+        if not open_ and self.text is not None:
+            self._layout.removeWidget(self.text)
+            self.text.hide()
+            self.text.deleteLater()
+            self.text = None
+        elif open_ and self.text is None:
+            self.text = TextBlock(tr("Text of {name}", name=self._attachment.name), self._text_size * 92 // 100)
+            whole = self._attachment.text
+            rest = len(whole) - SHOWN
+            more = "\n" + trn("… and {count} more character", "… and {count} more characters", rest) if rest > 0 else ""
+            self.text.setPlainText(break_long_runs(whole[:SHOWN]) + more)
+            self._layout.addWidget(self.text)
+            self.text.fit()

@@ -1,0 +1,169 @@
+"""The window's side of the message being written: its draft, the files that go along, and the tokens it will take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QFileDialog
+
+from app.core.attachments import AttachmentError, read_file
+from app.core.chat import Attachment, Chat, ChatMessage, request_messages, request_text
+from app.core.words import tr
+from app.ui.context_meter import ContextUse
+from app.ui.prompt_edit import local_files
+from engine import Message
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+ANY = Message("user", "x")  # a turn to count the others with: a template wants one
+
+
+class Writing(QObject):
+    """Files may be dropped anywhere on the window."""
+
+    def __init__(self, window: MainWindow):
+        super().__init__(window)
+        self._window, self._talk, self._client = window, window.services.conversation, window.services.client
+        self._composer = window.composer
+        self._known: dict[tuple[Any, ...], int] = {}  # tokens of parts that were counted
+        self._asked: list[tuple[Any, ...]] = []
+        self._empty = True  # there is nothing yet that could be counted
+        self._composer.draft_changed.connect(self._on_settled)
+        self._composer.files_given.connect(self.add_files)
+        self._composer.attach_asked.connect(self.choose_files)
+        self._client.parts_counted.connect(self._on_counted)
+        self._client.loaded.connect(lambda _info: self._known.clear())
+        self._client.state_changed.connect(self._on_state)
+        self._talk.options.changed.connect(lambda _options: self.count())
+        window.setAcceptDrops(True)
+        window.installEventFilter(self)
+
+    # Drafts
+
+    def draft_key(self, chat: Chat | None) -> str:
+        """Where the draft of a chat is kept."""
+        return f"draft:{chat.id if chat else 'new'}"
+
+    def restore(self, chat: Chat | None) -> None:
+        """Shows the draft of a chat."""
+        kept = self._window.services.store.setting(self.draft_key(chat), "")
+        if isinstance(kept, dict):
+            files = [Attachment(str(file["name"]), str(file["text"])) for file in kept.get("attachments", ())]
+            self._composer.set_text(str(kept.get("text", "")), files)
+        else:
+            self._composer.set_text(str(kept))
+
+    def save(self) -> None:
+        """Keeps what is being written with its chat."""
+        text, files = self._composer.text(), self._composer.attachments
+        kept = {"text": text, "attachments": [{"name": file.name, "text": file.text} for file in files]} if files else text
+        self._talk.remember(self.draft_key(self._talk.chat), kept)
+
+    # Files
+
+    def choose_files(self) -> None:
+        """Asks for files to attach."""
+        names, _filter = QFileDialog.getOpenFileNames(self._window, tr("Attach text or code files"))
+        self.add_files([Path(name) for name in names])
+
+    def add_files(self, paths: Sequence[Path]) -> None:
+        """Attaches files, and says of the last that cannot be why not."""
+        problems = []
+        for path in paths:
+            try:
+                self._composer.add(read_file(path))
+            except AttachmentError as error:
+                problems.append(str(error))
+        if problems:
+            self._window.banner.show_message(" ".join(problems[:3]), until="chat")
+        self._composer.setFocus()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.DragEnter and isinstance(event, QDragEnterEvent) and local_files(event.mimeData()):
+            event.acceptProposedAction()
+            return True
+        if event.type() == QEvent.Type.Drop and isinstance(event, QDropEvent) and (files := local_files(event.mimeData())):
+            event.acceptProposedAction()
+            self._window.do.show_chat()
+            self.add_files(files)
+            return True
+        return False
+
+    # Tokens
+
+    def count(self) -> None:
+        """Asks for the tokens of the chat with what is being written, and of the parts that were not counted before."""
+        info = self._client.info
+        if info is None:
+            self._composer.context.show_use(None)
+            return
+        parts = self._parts()
+        self._asked = [key for key in parts if key not in self._known]
+        turns = [*request_messages(self._talk.messages), *self._draft_turn()]
+        self._empty = not turns
+        self._client.count(self._talk.options.current.turns(turns or [ANY]), [parts[key] for key in self._asked])
+
+    def _draft_turn(self) -> list[Message]:
+        draft = ChatMessage(0, 0, "user", self._composer.text(), "sent", 0.0, attachments=self._composer.attachments)
+        return [Message("user", request_text(draft))] if draft.has_text else []
+
+    def _history_key(self) -> tuple[Any, ...]:
+        system = self._talk.options.current.system.strip()
+        return ("history", system, tuple((message.id, len(message.content)) for message in self._talk.messages))
+
+    def _parts(self) -> dict[tuple[Any, ...], list[Message]]:
+        """What has to be counted by itself: nothing, the instructions, the chat before the message, each file."""
+        options, turns = self._talk.options.current, request_messages(self._talk.messages)
+        files = {("file", file): [Message("user", request_text(_alone(file)))] for file in self._composer.attachments}
+        return {
+            ("nothing",): [ANY],
+            ("system", options.system): list(options.turns([ANY])),
+            self._history_key(): list(options.turns([*turns, ANY])),
+            **files,
+        }
+
+    def _on_counted(self, tokens: int, parts: list[int]) -> None:
+        self._known |= dict(zip(self._asked, parts, strict=False))
+        info, options = self._client.info, self._talk.options.current
+        keys: list[tuple[Any, ...]] = [("nothing",), ("system", options.system), self._history_key()]
+        if info is None or not all(key in self._known for key in keys):
+            return  # another chat was opened meanwhile: its own count is on the way
+        nothing, system, history = (self._known[key] for key in keys)
+        of_files = 0
+        for chip in self._composer.chips.chips:
+            counted = self._known.get(("file", chip.attachment), -1)
+            chip.show_tokens(counted - nothing if counted >= nothing >= 0 else None)
+            of_files += max(0, counted - nothing)
+        if self._empty:
+            tokens = max(0, system - nothing)
+        writing = self._composer.has_content
+        chat = history - system if writing else tokens - (system - nothing)
+        message = tokens - (history - nothing) - of_files if writing else 0
+        named = [(tr("Instructions"), system - nothing), (tr("Chat so far"), chat), (tr("Files"), of_files)]
+        # A template that refuses a part by itself leaves only the sum to be told.
+        known = min(nothing, system, history) >= 0
+        shown = [(name, count) for name, count in [*named, (tr("This message"), message)] if known and count > 0]
+        self._composer.context.show_use(ContextUse(tokens, info.context_length, shown, options.drop_oldest))
+        self._trim()
+
+    def _on_state(self) -> None:
+        if self._client.info is None:
+            self._composer.context.show_use(None)
+
+    def _trim(self) -> None:
+        """Forgets old counts: a file's key holds its text."""
+        while len(self._known) > 200:
+            self._known.pop(next(iter(self._known)))
+
+    def _on_settled(self) -> None:
+        self.save()
+        self.count()
+
+
+def _alone(file: Attachment) -> ChatMessage:
+    return ChatMessage(0, 0, "user", "", "sent", 0.0, attachments=(file,))

@@ -1,0 +1,181 @@
+"""Files that go with a message: by button, drop and paste; on chips with their tokens; sent, shown and kept."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication, QFileDialog
+
+from app.core.attachments import HUGE_LINES
+from app.core.chat import Attachment
+from tests.gui.conftest import load, wait_ready
+from tests.gui.test_window import paste, write
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "poem.txt"
+    path.write_text("Roses are red,\nviolets are blue.\n", encoding="utf-8")
+    return path
+
+
+def mime(*paths) -> QMimeData:
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    return data
+
+
+def names(window) -> list[str]:
+    return [each.name for each in window.composer.attachments]
+
+
+def test_the_button_attaches_files_and_says_which_it_cannot(qtbot, window, file, tmp_path, monkeypatch):
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\xff\x00\x01")
+    chosen = [str(file), str(tmp_path / "photo.jpg")]
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_arguments: (chosen, "")))
+    qtbot.mouseClick(window.composer.attach, Qt.MouseButton.LeftButton)
+    assert names(window) == ["poem.txt"] and "photo.jpg is not a text file" in window.banner.text
+    assert window.composer.button.isEnabled()
+
+
+@pytest.mark.parametrize("target", ["window", "editor"])
+def test_files_can_be_dropped_anywhere(qtbot, window, file, target):
+    widget = window if target == "window" else window.composer.edit.viewport()
+    data, middle = mime(file), QPointF(20, 10)
+    enter = QDragEnterEvent(middle.toPoint(), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
+                            Qt.KeyboardModifier.NoModifier)  # fmt: skip
+    QApplication.sendEvent(widget, enter)
+    assert enter.isAccepted()
+    drop = QDropEvent(middle, Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(widget, drop)
+    assert names(window) == ["poem.txt"] and window.composer.text() == ""
+
+
+def test_files_can_be_pasted(qtbot, window, file):
+    window.composer.edit.insertFromMimeData(mime(file))
+    assert names(window) == ["poem.txt"]
+
+
+def test_a_message_goes_with_its_files_and_shows_them(qtbot, window, file, loader):
+    window.writing.add_files([file])
+    write(qtbot, window, "Sum up")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    assert not window.composer.has_content and window.composer.chips.isHidden()
+    asked = loader.engines[-1].requests[-1].messages[-1].content
+    assert "poem.txt" in asked and "violets are blue" in asked and asked.endswith("Sum up")
+    sent = window.transcript._mounted[window.services.conversation.messages[0].id]
+    (button,) = sent.attachments.buttons
+    assert "poem.txt" in button.text() and sent._text.toPlainText() == "Sum up"
+    button.setFocus()
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert "violets" in sent.attachments._files[0].text.toPlainText()
+    qtbot.keyClick(button, Qt.Key.Key_Space)
+    assert sent.attachments._files[0].text is None
+
+
+def test_a_message_may_be_nothing_but_a_file(qtbot, window, file):
+    window.writing.add_files([file])
+    qtbot.mouseClick(window.composer.button, Qt.MouseButton.LeftButton)
+    wait_ready(qtbot, window.services.client)
+    assert window.title.text() == "poem.txt" and window.services.conversation.messages[-1].state == "done"
+
+
+def test_a_chip_is_removed_by_mouse_and_by_keyboard_and_the_focus_stays_near(qtbot, window):
+    for name in ("a.txt", "b.txt", "c.txt"):
+        window.composer.add(Attachment(name, "text"))
+    chips = window.composer.chips
+    window.activateWindow()
+    chips.chips[1].setFocus()
+    qtbot.waitUntil(lambda: chips.chips[1].hasFocus(), timeout=2_000)
+    qtbot.keyClick(chips.chips[1], Qt.Key.Key_Delete)
+    assert names(window) == ["a.txt", "c.txt"] and chips.chips[1].hasFocus()
+    qtbot.keyClick(chips.chips[1], Qt.Key.Key_Backspace)
+    qtbot.mouseClick(chips.chips[0]._remove, Qt.MouseButton.LeftButton)
+    assert names(window) == [] and chips.isHidden() and not window.composer.button.isEnabled()
+
+
+def test_a_huge_paste_becomes_an_attachment_and_undo_brings_it_into_the_message(qtbot, window):
+    text = "line\n" * HUGE_LINES
+    write(qtbot, window, "Look: ")
+    paste(window, text)
+    assert window.composer.text() == "Look: " and [each.text for each in window.composer.attachments] == [text]
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert window.composer.text() == "Look: " + text and names(window) == []
+    paste(window, text)
+    write(qtbot, window, "more")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+    assert len(names(window)) == 1, "what was typed after it is undone first"
+
+
+def test_files_stay_with_the_draft_of_their_chat(qtbot, window, file, make_services, make_window):
+    write(qtbot, window, "First")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    first = window.services.conversation.chat.id
+    window.writing.add_files([file])
+    write(qtbot, window, "and this")
+    window.do.new_chat()
+    assert not window.composer.has_content
+    window.do.open_chat(first)
+    assert names(window) == ["poem.txt"] and window.composer.text() == "and this"
+
+
+def test_too_much_for_one_message_is_refused_and_keeps_what_is_there(window):
+    window.composer.add(Attachment("a.txt", "x" * 900_000))
+    assert not window.composer.add(Attachment("b.txt", "x" * 200_000))
+    assert names(window) == ["a.txt"] and "b.txt was not added" in window.banner.text
+
+
+def test_tokens_are_counted_before_sending_file_by_file(qtbot, window):
+    window.composer.add(Attachment("a.txt", "one two three"))
+    write(qtbot, window, "four five")
+    chip = window.composer.chips.chips[0]
+    qtbot.waitUntil(lambda: "token" in chip._tokens.text(), timeout=3_000)
+    qtbot.waitUntil(lambda: "This message" in window.composer.context.toolTip(), timeout=3_000)
+    client, asked = window.services.client, []
+    client.counted.connect(asked.append)
+    window.writing.count()
+    qtbot.waitUntil(lambda: bool(asked), timeout=3_000)
+    assert window.composer.context.text() == f"{asked[0]} of 8,192 tokens"
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support (raise|grabbing)")
+def test_the_context_meter_has_three_states_and_names_its_parts(qtbot, window, loader):
+    loader.script.context_length = 100
+    load(qtbot, window.services.client)
+    meter, options = window.composer.context, window.services.conversation.options
+    options.set(options.current.with_values({"system": "Be very brief indeed."}))
+    for words, fill in ((10, "fits"), (84, "nearly full"), (120, "too long")):
+        window.composer.set_text("word " * words)
+        qtbot.waitUntil(lambda fill=fill: meter.fill == fill, timeout=3_000)
+    assert "shorten the message" in meter.toolTip() and "Instructions: " in meter.toolTip()
+    options.set(options.current.with_values({"drop_oldest": True}))
+    qtbot.waitUntil(lambda: "oldest turns will be left out" in meter.toolTip(), timeout=3_000)
+    meter.setFocus()
+    qtbot.keyClick(meter, Qt.Key.Key_Space)
+    popup = QApplication.activePopupWidget()
+    rows = dict(popup.rows)
+    assert rows["Context of the model"] == "100" and rows["Left for the answer"] == "0"
+    assert int(rows["Instructions"]) + int(rows["This message"]) == int(rows["Together"])
+    qtbot.keyClick(popup, Qt.Key.Key_Escape)
+    assert QApplication.activePopupWidget() is None
+
+
+def test_a_template_that_refuses_a_part_still_leaves_the_sum(qtbot, window, monkeypatch, loader):
+    from engine import ModelError
+
+    engine = loader.engines[-1]
+    count = engine.count_tokens
+
+    def picky(messages):
+        if messages[-1].content == "x":
+            raise ModelError("roles must alternate")
+        return count(messages)
+
+    monkeypatch.setattr(engine, "count_tokens", picky)
+    window.writing._known.clear()
+    window.composer.set_text("one two")
+    qtbot.waitUntil(lambda: window.composer.context.text().startswith("6 of"), timeout=3_000)
+    assert "This message" not in window.composer.context.toolTip()

@@ -16,6 +16,7 @@ from app.services.library import Library
 from app.services.meter_feed import MeterFeed
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
+from app.services.transfer import Transfer
 from app.services.updates import Updates
 from app.store import ChatStore, ComparisonStore, StoreError
 from app.worker import Loader, load_engine
@@ -42,6 +43,7 @@ class Services(QObject):
         self.shelf = Shelf(self.store, self.conversation, self)
         self.shelf.tidy()
         self.comparisons = ComparisonHistory(ComparisonStore(self.store), self.conversation.comparison, self)
+        self.transfer = Transfer(self.store, self.conversation, self)
         self.learning = Learning(self.store, self.client, self.settings, self)
         self.conversation.chats_changed.connect(self.learning.chats_changed)
         self.updates = Updates(self.store, self.settings, self)
@@ -55,6 +57,7 @@ class Services(QObject):
             return True
         self._closed = True
         self.updates.stop()
+        self.transfer.stop()
         self.learning.stop()
         self.conversation.stop()
         self.library.shutdown()

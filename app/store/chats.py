@@ -31,6 +31,7 @@ from app.store.rows import (
 )
 from app.store.search import containing, excerpt, matching_messages, message_text
 
+HIDDEN = 0.0  # as if deleted in 1970: what an import leaves when it is cut off is purged at the next start
 Parent = int | None | Literal["leaf"]
 
 
@@ -87,6 +88,16 @@ class ChatStore:
         with in_words(self._path), transaction(self._db):
             return insert_chat(self._db, replace(chat, created_at=now, updated_at=now), messages)
 
+    def add_hidden_chat(self, chat: Chat, messages: Sequence[ChatMessage]) -> Chat:
+        """A copy of a whole chat with its own times, in no list until ``show_hidden_chats``; gone at the next start without it."""
+        with in_words(self._path), transaction(self._db):
+            return insert_chat(self._db, chat, messages, deleted_at=HIDDEN)
+
+    def show_hidden_chats(self, chat_ids: Sequence[int]) -> None:
+        """Shows chats that were added hidden, all at once."""
+        with in_words(self._path), transaction(self._db):
+            self._db.executemany("UPDATE chats SET deleted_at = NULL WHERE id = ?", [(chat_id,) for chat_id in chat_ids])
+
     def chat(self, chat_id: int) -> Chat | None:
         """One chat, None if there is none or it was deleted."""
         with in_words(self._path):
@@ -142,9 +153,9 @@ class ChatStore:
 
     def deleted_chats(self) -> list[tuple[Chat, float]]:
         """The deleted chats that can be brought back, with the time of deletion, the newest first."""
-        query = f"SELECT {CHAT_COLUMNS}, deleted_at FROM chats WHERE deleted_at IS NOT NULL ORDER BY deleted_at DESC"
+        query = f"SELECT {CHAT_COLUMNS}, deleted_at FROM chats WHERE deleted_at > ? ORDER BY deleted_at DESC"
         with in_words(self._path):
-            return [(chat_of(row[:-1]), row[-1]) for row in self._db.execute(query)]
+            return [(chat_of(row[:-1]), row[-1]) for row in self._db.execute(query, (HIDDEN,))]
 
     def purge_chats(self, chat_ids: Sequence[int]) -> None:
         """Takes deleted chats off the disk with all that was kept of them."""

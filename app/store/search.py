@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 
 # A pasted file of megabytes would take a second to index: words after this many characters are not found.
@@ -9,16 +10,17 @@ INDEXED_CHARS = 100_000
 
 
 # How JSON (as ``rows.attachments_json`` writes it) is read as plain text in SQL: FTS5 lets no json_each into its content.
-# A quote of the text itself is escaped, so the first four are found nowhere else; char(1) is in no text that is kept.
+# Escapes are set aside first, so that a quote is JSON's own; char(1) and char(2) are in no text that is kept.
 _PLAIN = (
+    (r"'\\'", "char(1)"),
+    (r"""'\"'""", "char(2)"),
     ("""'[{"name": "'""", "''"),
     ("""'", "text": "'""", "char(10)"),
     ("""'"}, {"name": "'""", "char(10)"),
     ("""'"}]'""", "''"),
-    (r"'\\'", "char(1)"),
-    (r"""'\"'""", """'"'"""),
     (r"'\n'", "char(10)"),
     (r"'\t'", "char(9)"),
+    ("char(2)", """'"'"""),
     ("char(1)", r"'\'"),
 )
 
@@ -52,6 +54,7 @@ _TRIGGERS = {
         ("index_gone", f"BEFORE DELETE ON messages WHEN old.state <> 'streaming' BEGIN {_REMOVE}"),
     )
 }
+LEAD = 16  # characters before what was found, few enough for it to be seen in a narrow list
 # A trigram needs three characters; shorter words are looked for one message at a time.
 _TRIGRAM = 3
 
@@ -107,7 +110,9 @@ def excerpt(content: str, words: list[str], width: int = 80) -> str:
     """About ``width`` characters of ``content`` around the first word that is found in it, on one line."""
     lower = content.lower()
     at = max(0, min((lower.find(word.lower()) for word in words if word.lower() in lower), default=0))
-    start = max(0, at - width // 3)
+    start = max(0, at - LEAD)
+    space = re.search(r"\s", content[start:at]) if start else None  # not in the middle of a word, where there are words
+    start += space.end() if space else 0
     piece = content[start : start + width]
     return ("…" if start else "") + " ".join(piece.split()) + ("…" if start + width < len(content) else "")
 

@@ -61,7 +61,7 @@ class ChatList(QListView):
         if self.state() is QAbstractItemView.State.EditingState:
             self._waiting = (rows, current)
             return
-        self._filling = True
+        self._waiting, self._filling = None, True
         if rows != self.rows.rows:
             place = self.verticalScrollBar().value()
             self.setUniformItemSizes(not any(row.excerpt for row in rows))
@@ -111,9 +111,11 @@ class ChatList(QListView):
 
     def closeEditor(self, editor: QWidget, hint: QAbstractItemDelegate.EndEditHint) -> None:
         super().closeEditor(editor, hint)
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            QTimer.singleShot(0, self, lambda: self.fill(*waiting))
+        QTimer.singleShot(0, self, self._fill_waiting)
+
+    def _fill_waiting(self) -> None:
+        if self._waiting is not None:  # or a newer one came first
+            self.fill(*self._waiting)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # A key that the title's editor leaves over is none of the list's: Return would open the chat and take its focus.
@@ -174,8 +176,8 @@ class ChatList(QListView):
             return
         if row.kind == "folder":
             self.folder_toggled.emit(row.folder)
-        elif row.message_id is not None and row.chat_id is not None:
-            self.open_asked.emit(row.chat_id, row.message_id)  # the chat may be open already, at another place
+        elif row.chat_id is not None:
+            self.open_asked.emit(row.chat_id, row.message_id)  # the chat may be open already: at this place, with the focus
 
     def _show_menu(self, position: QPoint) -> None:
         row = self.rows.row(self.indexAt(position))

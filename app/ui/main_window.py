@@ -176,7 +176,8 @@ class MainWindow(QMainWindow):
         self.fill_chats()
         self.writing.count()
         self.update_commands()
-        self.composer.setFocus()
+        if not self.sidebar.chats.hasFocus():  # where the arrow keys go from chat to chat
+            self.composer.setFocus()
 
     def _on_chats_changed(self) -> None:
         self._show_title()

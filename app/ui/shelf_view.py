@@ -39,6 +39,9 @@ class ShelfView(QObject):
         self._list.folder_toggled.connect(self.toggle)
         self._list.files_dropped.connect(window.do.import_files)
         self._shelf.deleted.connect(self._on_deleted)
+        transfer = window.services.transfer
+        transfer.told.connect(window.banner.show_message)
+        transfer.imported.connect(window.do.open_chat)
 
     def fill(self) -> None:
         """Lists the chats, or those that the search field finds."""

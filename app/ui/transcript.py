@@ -46,7 +46,9 @@ class Transcript(QScrollArea):
         self._mounted: dict[int, UserMessage | AnswerMessage] = {}
         self._tools: dict[int, MessageTools] = {}
         self._mark: Mark | None = None
+        self._to_mark = self._placing = False  # the view stays at the mark while what is above it is still laid out
         self._editor: MessageEditor | None = None
+        self._edited: UserMessage | None = None
         self.setAccessibleName(tr("Chat"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
@@ -118,18 +120,25 @@ class Transcript(QScrollArea):
             self._first = self._end = max(0, place - MOUNTED // 2)
             self._mount_to(min(place + MOUNTED // 2, len(self._path)))
         self._settle_layout()
-        widget = self._mounted[message_id]
-        self._following = False
-        self.verticalScrollBar().setValue(widget.mapTo(self._page, widget.rect().topLeft()).y() - theme.XL)
         self.clear_mark()
-        self._mark = Mark(widget)
+        self._mark = Mark(self._mounted[message_id])
+        self._to_mark = True
+        self._scroll_to_mark()
 
     def clear_mark(self) -> None:
         """Takes the mark off what was searched for."""
-        mark, self._mark = self._mark, None
+        mark, self._mark, self._to_mark = self._mark, None, False
         if mark is not None:
             mark.hide()
             mark.deleteLater()
+
+    def _scroll_to_mark(self) -> None:
+        if self._mark is not None:
+            target = self._mark.target
+            self._placing = True
+            self.verticalScrollBar().setValue(target.mapTo(self._page, target.rect().topLeft()).y() - theme.XL)
+            self._placing = self._following = False
+            self._place_button()
 
     def add(self, message: ChatMessage) -> None:
         """Appends a message and goes to it."""
@@ -210,16 +219,18 @@ class Transcript(QScrollArea):
         self._messages.insertWidget(self._messages.indexOf(widget) + 1, editor)
         widget.hide()
         self._edited = widget
+        self._settle_layout()
+        self.ensureWidgetVisible(editor)
         editor.setFocus()
         return True
 
     def close_editor(self) -> None:
         """Drops the editor; the message stands as it was."""
-        editor, self._editor = self._editor, None
-        if editor is None:
+        editor, widget, self._editor, self._edited = self._editor, self._edited, None, None
+        if editor is None or widget is None:
             return
         self._remove(editor)
-        self._edited.show()
+        widget.show()
         self.setFocus()
 
     def current_id(self) -> int | None:
@@ -257,9 +268,14 @@ class Transcript(QScrollArea):
     def _on_range_changed(self, _minimum: int, maximum: int) -> None:
         if self._following:
             self.verticalScrollBar().setValue(maximum)
+        elif self._to_mark:
+            self._scroll_to_mark()
         self._place_button()
 
     def _on_value_changed(self, value: int) -> None:
+        if self._placing:
+            return
+        self._to_mark = False
         # Growth moves the maximum, never the value: only the user, or follow(), gets here away from the end.
         at_end = self._end == len(self._path)
         self._following = at_end and value >= self.verticalScrollBar().maximum() - NEAR_END

@@ -10,14 +10,13 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
-from app.core.export import chat_json, chat_markdown, file_name
+from app.core.export import file_name
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
 from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
 from app.ui.meter_details import MeterDetails
-from app.ui.opening import open_url
 from app.ui.settings_dialog import SettingsDialog
 from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 EXPORTS = mark("Markdown (*.md);;Slipstream chat (*.slipchat);;JSON (*.json)")
+ALL_EXPORTS = mark("JSON (*.json);;Markdown files in a ZIP (*.zip)")
+IMPORTS = mark("Exported chats (*.json *.slipchat)")
 
 
 class WindowActions:
@@ -111,19 +112,26 @@ class WindowActions:
 
     def write_export(self, path: Path) -> None:
         """Writes the open chat to ``path``, as JSON if it ends in .json or .slipchat."""
-        talk = self._services.conversation
-        assert talk.chat is not None
-        text = (chat_json if path.suffix in (".json", ".slipchat") else chat_markdown)(talk.chat, talk.messages)
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            text = tr("The chat could not be written ({reason}): choose another place.", reason=error.strerror)
-            self._window.banner.show_message(text, until="chat")
+        chat = self._services.conversation.chat
+        assert chat is not None
+        self._services.transfer.export_chat(chat, path)
+
+    def export_all(self) -> None:
+        """Saves all chats in one file."""
+        suggested = str(Path.home() / tr("Slipstream chats.json"))
+        name, _filter = QFileDialog.getSaveFileName(self._window, tr("Export all chats"), suggested, tr(ALL_EXPORTS))
+        if name:
+            self._services.transfer.export_all(Path(name))
+
+    def import_chats(self) -> None:
+        """Asks for exported chats and takes them in."""
+        names, _filter = QFileDialog.getOpenFileNames(self._window, tr("Import chats"), str(Path.home()), tr(IMPORTS))
+        self.import_files([Path(name) for name in names])
 
     def import_files(self, paths: list[Path]) -> None:
-        """Opens exported chats."""
+        """Takes in exported chats."""
         for path in paths:
-            open_url(self._window, QUrl.fromLocalFile(str(path)))
+            self._services.transfer.import_file(path)
 
     def find_chats(self) -> None:
         """Goes to the search field."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtGui import QFileOpenEvent
 
-from app.core.links import LinkError, prompt_of, read_chat
+from app.core.links import LinkError, prompt_of
 from app.main import Options, Program
 from app.ui.about import AboutDialog
 from app.ui.opening import open_url
-from tests.gui.conftest import delete_later, wait_ready
+from tests.gui.conftest import delete_later
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise|propagateSizeHints)\(\)")
 
@@ -40,47 +38,6 @@ def test_other_links_are_refused_in_one_line(window, link):
         prompt_of(link)
     open_url(window, QUrl(link))
     assert window.banner.text and "\n" not in window.banner.text and window.composer.text() == ""
-
-
-def test_an_exported_chat_opens_again_as_it_was(qtbot, window, tmp_path):
-    window.composer.set_text("Tell me more")
-    window.do.send()
-    wait_ready(qtbot, window.services.client)
-    before = window.services.conversation.messages
-    window.do.write_export(tmp_path / "My chat.slipchat")
-    open_url(window, QUrl.fromLocalFile(str(tmp_path / "My chat.slipchat")))
-    talk = window.services.conversation
-    assert talk.chat.title == "Tell me more" and len(window.services.store.chats()) == 2
-    assert [(m.role, m.content, m.state, m.statistics) for m in talk.messages] == [
-        (m.role, m.content, m.state, m.statistics) for m in before
-    ]
-
-
-BAD = [
-    "",
-    "[]",
-    "{}",
-    json.dumps({"format": "slipstream-chat-9", "title": "", "messages": []}),
-    json.dumps({"format": "slipstream-chat-1", "title": "", "messages": [{"role": "root", "content": "", "state": "done"}]}),
-    json.dumps({"format": "slipstream-chat-1", "title": "", "messages": [{"role": "user", "content": "", "state": "x"}]}),
-    json.dumps({"format": "slipstream-chat-1", "title": "", "messages": "abc"}),
-    "[" * 100_000,
-]
-
-
-@pytest.mark.parametrize("content", BAD)
-def test_a_file_that_is_no_exported_chat_changes_nothing(window, tmp_path, content):
-    path = tmp_path / "x.slipchat"
-    path.write_text(content)
-    open_url(window, QUrl.fromLocalFile(str(path)))
-    assert path.name in window.banner.text and "\n" not in window.banner.text and window.services.store.chats() == []
-
-
-def test_an_answer_exported_while_it_was_written_is_imported_as_cut_short(tmp_path):
-    turn = {"role": "assistant", "content": "half", "state": "streaming", "statistics": None}
-    path = tmp_path / "x.slipchat"
-    path.write_text(json.dumps({"format": "slipstream-chat-1", "title": "T", "messages": [turn]}))
-    assert read_chat(path).messages[0].state == "interrupted"
 
 
 def test_the_finder_s_open_event_reaches_the_window(qapp, qtbot, tmp_path, loader):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.chat import Chat, ChatMessage
-from app.core.export import chat_json, chat_markdown, file_name
+from app.core.chat import Attachment, Chat, ChatMessage
+from app.core.export import chat_markdown, file_name
 from app.core.figures import answer_statistics
 from tests.app.core import recordings
 
@@ -31,18 +29,17 @@ def test_markdown_reads_as_a_conversation():
     )
 
 
-def test_json_holds_every_message_with_its_statistics():
-    whole = json.loads(chat_json(CHAT, MESSAGES))
-    assert whole["title"] == "Rainbows 虹"
-    assert whole["updated_at"] == "1970-01-02T00:00:00+00:00"
-    assert [(m["role"], m["content"], m["state"]) for m in whole["messages"]] == [(m.role, m.content, m.state) for m in MESSAGES]
-    assert whole["messages"][2]["statistics"] == MESSAGES[2].statistics
-    assert "虹" in chat_json(CHAT, MESSAGES)
+def test_markdown_shows_instructions_and_attachments():
+    message = ChatMessage(1, 3, "user", "What is this?", "sent", 0.0, None, None, (Attachment("a.py", "x = '```'"),))
+    chat = Chat(3, "T", 0.0, 0.0, options={"system": "Be brief."})
+    assert chat_markdown(chat, [message]) == (
+        "# T\n\n*1970-01-01T00:00:00+00:00*\n\n## Instructions\n\nBe brief.\n\n"
+        "## You\n\n**a.py**\n\n````\nx = '```'\n````\n\nWhat is this?\n"
+    )
 
 
 def test_an_empty_chat_can_be_exported():
-    assert chat_markdown(CHAT, []).startswith("# Rainbows")
-    assert json.loads(chat_json(CHAT, []))["messages"] == []
+    assert chat_markdown(CHAT, []) == "# Rainbows 虹\n\n*1970-01-01T00:00:00+00:00*\n"
 
 
 @pytest.mark.parametrize(

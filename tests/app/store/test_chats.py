@@ -134,11 +134,11 @@ def test_pins_folders_and_options_are_kept(store: ChatStore):
     store.pin_chat(old.id, True)
     store.move_chat(old.id, " Lease\nletters ")
     store.move_chat(new.id, "Other")
-    store.set_options(new.id, {"system_prompt": "Be \ud800 brief", "temperature": 0.25})
+    store.set_options(new.id, {"system": "Be \ud800 brief", "temperature": 0.25})
     assert [(chat.title, chat.pinned, chat.folder) for chat in store.chats()] == [
         ("old", True, "Lease letters"), ("new", False, "Other"),
     ]  # fmt: skip
-    assert store.chat(new.id).options == {"system_prompt": "Be \ufffd brief", "temperature": 0.25}
+    assert store.chat(new.id).options == {"system": "Be \ufffd brief", "temperature": 0.25}
     store.rename_folder("Lease letters", "Other")
     assert [chat.folder for chat in store.chats()] == ["Other", "Other"]
     store.rename_folder("Other", "")

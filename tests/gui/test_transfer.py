@@ -1,0 +1,166 @@
+"""Chats to files and back through the window: nothing is half written, half taken in, or different afterwards."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import pytest
+from PySide6.QtCore import QMimeData, QModelIndex, Qt, QUrl
+
+from app.core.chat import Attachment
+from app.services import transfer as transfer_module
+from app.ui.opening import open_url
+from tests.gui.conftest import wait_ready
+
+pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise|propagateSizeHints)\(\)")
+
+
+def wait_over(qtbot, window) -> None:
+    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=10_000)
+
+
+@pytest.fixture
+def rich(window):
+    """A chat with branches, an attachment, options, a folder and a pin."""
+    store = window.services.store
+    chat = store.create_chat("Rich", folder="Work", options={"temperature": 0.5})
+    store.pin_chat(chat.id, True)
+    first = store.add_message(chat.id, "user", "Question", "sent", attachments=[Attachment("a.py", "x = 1")])
+    shown = store.add_message(chat.id, "assistant", "Old answer", "done", {"decode_tok_s": 4.5})
+    store.add_message(chat.id, "assistant", "New answer", "stopped", parent=first.id)
+    store.set_leaf(chat.id, shown.id)
+    window.do.open_chat(chat.id)
+    return store.chat(chat.id)
+
+
+def test_export_import_export_is_the_same(qtbot, window, rich, tmp_path):
+    window.do.write_export(tmp_path / "one.slipchat")
+    open_url(window, QUrl.fromLocalFile(str(tmp_path / "one.slipchat")))
+    wait_over(qtbot, window)
+    talk = window.services.conversation
+    assert talk.chat.id != rich.id and [m.content for m in talk.messages] == ["Question", "Old answer"]
+    window.do.write_export(tmp_path / "two.json")
+    assert (tmp_path / "two.json").read_text() == (tmp_path / "one.slipchat").read_text()
+    assert "New answer" in (tmp_path / "two.json").read_text() and sorted(tmp_path.glob("*.part")) == []
+
+
+def test_markdown_holds_the_branch_on_show(qtbot, window, rich, tmp_path):
+    window.do.write_export(tmp_path / "x.md")
+    text = (tmp_path / "x.md").read_text()
+    assert "Old answer" in text and "**a.py**" in text and "New answer" not in text
+
+
+def test_an_export_while_an_answer_is_written_holds_what_is_there(qtbot, window, loader, tmp_path):
+    loader.script.rate, loader.script.tokens = 50.0, 400
+    window.composer.set_text("Long story")
+    window.do.send()
+    talk = window.services.conversation
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 20), timeout=5_000)
+    seen = talk.active.text
+    window.do.write_export(tmp_path / "x.json")
+    window.do.stop()
+    wait_ready(qtbot, window.services.client)
+    answer = json.loads((tmp_path / "x.json").read_text())["messages"][-1]
+    assert answer["content"].startswith(seen) and answer["state"] == "streaming"
+    window.do.import_files([tmp_path / "x.json"])
+    assert talk.messages[-1].state == "interrupted"
+
+
+def test_all_chats_travel_in_one_file(qtbot, window, rich, tmp_path, make_services):
+    store = window.services.store
+    for number in range(300):
+        store.add_message(store.create_chat(f"Chat {number}").id, "user", f"text {number}", "sent")
+    store.delete_chat(store.create_chat("Deleted").id)
+    window.services.transfer.export_all(tmp_path / "all.json")
+    wait_over(qtbot, window)
+    assert window.banner.text == "301 chats were exported to all.json."
+    other = make_services(tmp_path / "other")
+    told = []
+    other.transfer.told.connect(told.append)
+    other.transfer.import_file(tmp_path / "all.json")
+    qtbot.waitUntil(lambda: not other.transfer.running, timeout=10_000)
+    assert told[-1] == "301 chats were imported."
+    assert [chat.title for chat in other.store.chats()] == [chat.title for chat in store.chats()]
+    other.transfer.export_all(tmp_path / "again.json")
+    qtbot.waitUntil(lambda: not other.transfer.running, timeout=10_000)
+    assert (tmp_path / "again.json").read_text() == (tmp_path / "all.json").read_text()
+
+
+def test_all_chats_as_markdown_are_a_zip_with_one_file_each(qtbot, window, rich, tmp_path):
+    for _ in range(2):
+        window.services.store.create_chat("same/name")
+    window.services.transfer.export_all(tmp_path / "all.zip")
+    wait_over(qtbot, window)
+    with zipfile.ZipFile(tmp_path / "all.zip") as file:
+        names = file.namelist()
+        assert len(names) == len(set(names)) == 3 and "Rich.md" in names and "same name.md" in names
+        assert "Old answer" in file.read("Rich.md").decode()
+
+
+def test_a_file_that_is_no_exported_chat_changes_nothing(qtbot, window, tmp_path):
+    path = tmp_path / "x.slipchat"
+    path.write_text(json.dumps({"format": "slipstream-chat-1", "title": "", "messages": "abc"}))
+    open_url(window, QUrl.fromLocalFile(str(path)))
+    assert window.banner.text == "x.slipchat is no chat that Slipstream exported." and window.services.store.chats() == []
+
+
+def test_half_an_import_leaves_nothing_behind(qtbot, window, rich, tmp_path):
+    window.services.transfer.export_all(tmp_path / "all.json")
+    wait_over(qtbot, window)
+    store = window.services.store
+    pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+    whole = json.loads((tmp_path / "all.json").read_text())
+    (chat,) = whole["chats"]
+    large = {**chat, "messages": [{**chat["messages"][0], "content": "word " * 100_000}], "leaf": None}
+    (tmp_path / "all.json").write_text(json.dumps({**whole, "chats": [chat, chat, large]}))
+    store._db.execute(f"PRAGMA max_page_count = {pages + 4}")
+    window.do.import_files([tmp_path / "all.json"])
+    wait_over(qtbot, window)
+    assert "disk is full" in window.banner.text
+    assert [each.id for each in store.chats()] == [rich.id] and store.deleted_chats() == []
+    assert store._db.execute("SELECT count(*) FROM chats").fetchone() == (1,)
+
+
+def test_an_import_cut_off_by_quitting_leaves_nothing_at_the_next_start(qtbot, make_services, window, rich, tmp_path, monkeypatch):
+    window.services.transfer.export_all(tmp_path / "all.json")
+    wait_over(qtbot, window)
+    whole = json.loads((tmp_path / "all.json").read_text())
+    (tmp_path / "all.json").write_text(json.dumps({**whole, "chats": whole["chats"] * 50}))
+    other = make_services(tmp_path / "other")
+    monkeypatch.setattr(transfer_module, "SLICE_S", 1e-6)
+    other.transfer.import_file(tmp_path / "all.json")
+    assert other.transfer.running and other.store.chats() == []
+    monkeypatch.setattr(other.store, "purge_chats", lambda ids: None)  # as if killed
+    other.shutdown()
+    again = make_services(tmp_path / "other")
+    assert again.store.chats() == again.store.deleted_chats() == []
+    assert again.store._db.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+
+
+def test_an_export_that_cannot_be_written_leaves_the_old_file(qtbot, window, rich, tmp_path, monkeypatch):
+    (tmp_path / "x.json").write_text("before")
+
+    def fail(*_anything):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(transfer_module, "chats_json", fail)
+    window.services.transfer.export_all(tmp_path / "x.json")
+    assert "No space left" in window.banner.text and (tmp_path / "x.json").read_text() == "before"
+    assert list(tmp_path.glob("*.part")) == []
+    window.services.transfer.export_all(tmp_path / "no" / "x.json")
+    assert "No such file" in window.banner.text
+
+
+def test_files_dropped_on_the_list_are_imported_and_others_are_not(qtbot, window, rich, tmp_path):
+    window.do.write_export(tmp_path / "x.json")
+    rows = window.sidebar.chats.rows
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(tmp_path / "x.json"))])
+    assert rows.canDropMimeData(data, Qt.DropAction.CopyAction, -1, -1, QModelIndex())
+    assert rows.dropMimeData(data, Qt.DropAction.CopyAction, -1, -1, QModelIndex())
+    wait_over(qtbot, window)
+    assert len(window.services.store.chats()) == 2
+    foreign = QMimeData()
+    foreign.setUrls([QUrl("https://example.org/x.json"), QUrl.fromLocalFile(str(tmp_path / "x.png"))])
+    assert not rows.canDropMimeData(foreign, Qt.DropAction.CopyAction, -1, -1, QModelIndex())

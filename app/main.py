@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 import platformdirs
-from PySide6.QtCore import QEvent, QObject, QSocketNotifier, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QSocketNotifier, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication
 
 from app import mac
@@ -30,6 +30,7 @@ from app.worker import Loader, load_engine
 from engine import __version__
 
 QUIT_LIMIT_S = 5.0
+CATCH_UP_MS = 1_500  # what nobody waits for begins when the window is there
 USES = frozenset({QEvent.Type.KeyPress, QEvent.Type.MouseButtonPress, QEvent.Type.Wheel})  # somebody is at the window
 log = logging.getLogger(__name__)
 
@@ -97,13 +98,16 @@ class Program(QObject):
         self.window.fill_models()
         application.installEventFilter(self)
         self.services.updates.look_if_due()
-        self.services.downloads.restore()
+        self._catch_up = QTimer(self, interval=CATCH_UP_MS, singleShot=True)
+        self._catch_up.timeout.connect(self.services.catch_up)
+        self._catch_up.start()
 
     def quit(self) -> None:
         """Saves, stops the engine and lets go of everything; calling it again changes nothing."""
         if self._quitting:
             return
         self._quitting = True
+        self._catch_up.stop()
         self._application.removeEventFilter(self)
         self.window.retire()
         stopped = self.services.shutdown(QUIT_LIMIT_S)

@@ -11,6 +11,7 @@ from app.core.figures import size, size_of
 from app.core.words import tr, trn
 from engine.models.download_types import DownloadPlan, Progress
 
+REPAIR = "repair "  # how a plan is called that fetches damaged files again, before the model's id
 Stage = Literal["asking", "queued", "running", "paused", "waiting", "failed", "done", "cancelling"]
 
 
@@ -40,6 +41,11 @@ class Download:
     @property
     def name(self) -> str:
         return self.plan.name if self.plan is not None else self.id
+
+    @property
+    def loads(self) -> str:
+        """What can be loaded once it is done."""
+        return self.id.removeprefix(REPAIR)
 
     @property
     def total(self) -> int:

@@ -11,10 +11,11 @@ from app.core.engine_words import engine_words
 from app.core.figures import size
 from app.core.words import tr
 from engine.models.entries import PairEntry
+from engine.models.paths import models_folder
 from engine.models.store_types import Fit, HubModel, InstalledModel
 
 Group = Literal["ready", "downloads", "catalog", "hub"]
-Action = Literal["chat", "get", "get anyway", "pause", "resume", "cancel", "import", "verify", "repair", "delete"]
+Action = Literal["chat", "get", "get anyway", "pause", "resume", "cancel", "import", "verify", "repair", "delete", "forget"]
 STARTER = "starter"
 
 
@@ -82,7 +83,10 @@ def model_rows(shelf: Shelf, downloads: Iterable[Download], text: str = "") -> l
     rows = [row for row in rows if row.id not in taken]
     rows += [_download_row(download, shelf) for download in unfinished]
     order: tuple[Group, ...] = ("downloads", "ready", "catalog", "hub")
-    return sorted(rows, key=lambda row: order.index(row.group))
+    verdicts = ("fits", "tight", "no")  # in the catalog what fits comes first
+    return sorted(
+        rows, key=lambda row: (order.index(row.group), verdicts.index(row.fit.verdict) if row.group == "catalog" and row.fit else 0)
+    )
 
 
 def disk_rows(shelf: Shelf, text: str = "") -> list[ModelRow]:
@@ -109,14 +113,14 @@ def source_words(model: InstalledModel) -> str:
         "slipstream": tr("Slipstream"),
         "hub cache": tr("hub cache"),
         "lm studio": tr("LM Studio"),
-        "folder": tr("imported"),
+        "folder": tr("imported") if model.path.parent == models_folder() else tr("your folder"),
     }
     return names[model.source]
 
 
 def _names(download: Download) -> set[str]:
     """The ids of rows that a download stands for."""
-    return {download.id, *(download.plan.repositories[:1] if download.plan is not None else ())}
+    return {download.id, download.loads, *(download.plan.repositories[:1] if download.plan is not None else ())}
 
 
 def _pair_row(pair: PairEntry, shelf: Shelf) -> ModelRow:
@@ -151,6 +155,8 @@ def _installed_row(model: InstalledModel, shelf: Shelf) -> ModelRow:
         actions.append("import")
     if model.source == "hub cache":
         actions += ["verify", "repair", "delete"]
+    elif model.source == "folder" and model.path.parent != models_folder():
+        actions.append("forget")  # the user's own
     elif model.source != "lm studio":
         actions += ["verify"] if model.id == STARTER else ["verify", "delete"]
     return ModelRow(
@@ -213,7 +219,7 @@ def _download_row(download: Download, shelf: Shelf) -> ModelRow:
         fraction=download.fraction if download.fraction is not None else 0.0,
         actions=actions[download.stage],
         trouble=download.trouble,
-        loads=download.id,
+        loads=download.loads,
     )
 
 

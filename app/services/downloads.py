@@ -10,7 +10,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.downloads import Download, Stage, Trouble
+from app.core.downloads import REPAIR, Download, Stage, Trouble
 from app.services.background import Background
 from app.services.settings import KeyValueStore
 from app.store import StoreError
@@ -264,7 +264,10 @@ class Downloads(QObject):
                 self._tasks[state.id] = _Task(state.id, "paused", state.plan, _as_progress(state))
         self.listed.emit()
         for model in wanted:
-            self.get(model)
+            if model in self._tasks or not model.startswith(
+                REPAIR
+            ):  # a repair that had not begun has no plan: it is asked for again
+                self.get(model)
 
     # Small parts
 

@@ -17,6 +17,8 @@ from app.core.model_rows import Shelf
 from app.core.words import tr, trn
 from app.services.background import Background
 from app.services.downloads import Downloads, trouble
+from app.services.settings import KeyValueStore
+from app.store import StoreError
 from engine import SlipstreamError, models
 from engine.models.download_types import DownloadPlan
 from engine.models.paths import models_folder
@@ -25,6 +27,7 @@ from engine.models.store_types import HubModel, InstalledModel
 CONTEXTS = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144)
 CONTEXT = 32_768
 RESULTS = 30
+FOLDERS = "model_folders"
 REFRESH_MS = 100
 QUIT_LIMIT_S = 0.5
 log = logging.getLogger(__name__)
@@ -51,9 +54,9 @@ class Library(QObject):
     told = Signal(str)
     went_wrong = Signal(object)
 
-    def __init__(self, downloads: Downloads, parent: QObject | None = None):
+    def __init__(self, downloads: Downloads, store: KeyValueStore, parent: QObject | None = None):
         super().__init__(parent)
-        self._downloads = downloads
+        self._downloads, self._store = downloads, store
         self._background = Background(self)
         self.shelf = Shelf()
         self.context = CONTEXT
@@ -71,9 +74,12 @@ class Library(QObject):
     def refresh(self) -> None:
         """Looks again; ``changed`` follows. Only the latest look counts."""
         self._look_id += 1
-        look, context, found = self._look_id, self.context, self._found
+        look, context, found, folders = self._look_id, self.context, self._found, self.folders
         self._background.run(
-            lambda: read_shelf(found, context), lambda shelf: self._on_shelf(look, shelf), self._on_trouble, "look at models"
+            lambda: read_shelf(found, context, folders),
+            lambda shelf: self._on_shelf(look, shelf),
+            self._on_trouble,
+            "look at models",
         )
 
     def set_context(self, tokens: int) -> None:
@@ -97,6 +103,20 @@ class Library(QObject):
             self.changed.emit()
         else:
             self._on_found(asked, [])
+
+    @property
+    def folders(self) -> list[str]:
+        """Folders of models that the user has opened, wherever they lie."""
+        return [str(folder) for folder in self._store.setting(FOLDERS, [])]
+
+    def keep_folder(self, folder: str, keep: bool = True) -> None:
+        """Lists a folder among the models, or no longer; the folder itself stays as it is."""
+        others = [known for known in self.folders if known != folder]
+        try:
+            self._store.set_setting(FOLDERS, [*others, folder] if keep else others)
+        except StoreError as error:
+            log.warning("%s not kept: %s", FOLDERS, error)  # it is opened all the same
+        self.refresh()
 
     # Files
 
@@ -231,13 +251,25 @@ class Library(QObject):
         self.job_changed.emit()
 
 
-def read_shelf(found: tuple[HubModel, ...], context: int) -> Shelf:
+def read_shelf(found: tuple[HubModel, ...], context: int, folders: list[str]) -> Shelf:
     """Looks at the catalog and the folders of this machine. Takes a while: not for the window's thread."""
-    pairs, installed = tuple(models.list_pairs()), tuple(models.installed())
+    pairs, installed = tuple(models.list_pairs()), models.installed()
+    known_paths = {model.path for model in installed}
+    installed += [_opened(Path(folder)) for folder in folders if Path(folder).is_dir() and Path(folder) not in known_paths]
     known: list[tuple[str, str | InstalledModel | HubModel]] = [(pair.id, pair.id) for pair in pairs]
     known += [(model.id, model) for model in installed] + [(model.repository, model) for model in found]
     fits = {name: fit for name, model in known if (fit := models.fits(model, context)) is not None}
-    return Shelf(pairs, installed, found, fits)
+    return Shelf(pairs, tuple(installed), found, fits)
+
+
+def _opened(folder: Path) -> InstalledModel:
+    """A folder that the user has opened."""
+    size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+    try:
+        models.resolve_pair(str(folder))
+    except SlipstreamError as error:
+        return InstalledModel(str(folder), "folder", folder, size, "incomplete", problem=str(error))
+    return InstalledModel(str(folder), "folder", folder, size, "ready")
 
 
 def _keep(job: Job, fraction: float) -> None:

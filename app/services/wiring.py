@@ -48,8 +48,13 @@ class Services(QObject):
         self.conversation.chats_changed.connect(self.learning.chats_changed)
         self.updates = Updates(self.store, self.settings, self)
         self.downloads = Downloads(self.store, self)
-        self.library = Library(self.downloads, self)
+        self.library = Library(self.downloads, self.store, self)
         self._closed = False
+
+    def catch_up(self) -> None:
+        """Looks at the models of this machine and goes on with downloads. For when the window is there: it costs the start."""
+        self.downloads.restore()
+        self.library.refresh()
 
     def shutdown(self, limit_s: float = 5.0) -> bool:
         """Saves the partial answer, stops the engine, closes the store. False: the engine did not stop in time."""

@@ -275,6 +275,7 @@ class WindowActions:
         """Loads a model from a folder."""
         folder = QFileDialog.getExistingDirectory(self._window, tr("Open model folder"))
         if folder:
+            self._services.library.keep_folder(folder)
             self.load_model(folder)
             self._window.fill_models()
 

@@ -6,7 +6,7 @@ import keyring
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QMessageBox, QPushButton
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
 
 from app.core.model_rows import ModelRow
 from app.services.engine_client import EngineState
@@ -109,13 +109,14 @@ def test_a_late_answer_of_an_earlier_search_is_dropped(qtbot, hub, manager):
     hub.api_faults.append(Fault("stall"))
     library = manager._library
     library.search("first")
+    qtbot.waitUntil(lambda: bool(hub.requests_for("search=first")), timeout=5_000)
     library.search("second")
-    hub.stopping.set()  # lets go of the one that stalls
-    hub.stopping.clear()
     qtbot.waitUntil(lambda: bool(library.shelf.found), timeout=5_000)
+    hub.stopping.set()  # lets go of the one that stalls; it is asked again by itself
+    hub.stopping.clear()
+    qtbot.waitUntil(lambda: len(hub.requests_for("search=first")) > 1 and not library._background.busy, timeout=5_000)
+    qtbot.wait(50)
     assert {model.repository for model in library.shelf.found} == {"org/second"}
-    library._on_found(1, [])
-    assert library.shelf.found
 
 
 def test_without_a_network_the_search_says_so_and_the_rest_works(qtbot, hub, manager, monkeypatch):
@@ -303,3 +304,50 @@ def test_a_load_asked_for_by_chat_ends_a_running_answer_and_keeps_the_chat(qtbot
     wait_ready(qtbot, window.services.client)
     assert window.services.client.pair == "another" and window.services.conversation.chat.id == chat.id
     assert window.services.conversation.messages[-1].state == "stopped"
+
+
+def test_an_opened_folder_stays_in_the_lists_until_it_is_removed_from_them(qtbot, hub, window, manager, tmp_path, monkeypatch):
+    folder = tmp_path / "My Model"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_arguments: str(folder))
+    manager.folder.click()
+    wait_ready(qtbot, window.services.client)
+    assert window.services.client.pair == str(folder)
+    wait_row(qtbot, manager, str(folder))
+    assert shown_actions(manager) == {"chat", "forget"}
+    press(qtbot, manager, "forget")
+    qtbot.waitUntil(lambda: "My Model" not in names(manager), timeout=5_000)
+    assert folder.is_dir()
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_main_window_tells_the_end_of_a_download_where_the_models_window_is_closed(qtbot, hub, window, manager, fails):
+    offer(hub)
+    hub.repositories[MODEL].gated = fails
+    manager.close()
+    window.services.downloads.get(MODEL)
+    qtbot.waitUntil(lambda: window.banner.text != "", timeout=10_000)
+    if fails:
+        assert "accept its terms" in window.banner.text
+        qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+        assert manager.isVisible() and manager.list.current().id == MODEL
+    else:
+        assert window.banner.text == "model is here, checked and ready."
+        qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+        wait_ready(qtbot, window.services.client)
+        assert window.services.client.pair == MODEL
+
+
+def test_checking_can_be_stopped(qtbot, hub, window, manager, monkeypatch):
+    offer(hub)
+    window.services.downloads.get(MODEL)
+    wait_stage(qtbot, window.services.downloads, "done")
+    wait_row(qtbot, manager, MODEL)
+    library = manager._library
+    library.verify(MODEL)
+    job = library.job
+    manager.job_stop.click()
+    assert library.job is None and job.cancel.is_set() and manager.job_label.isHidden()
+    qtbot.wait(100)
+    assert manager.banner.text == ""

@@ -13,7 +13,19 @@ from app.core.words import tr
 from app.ui import theme
 from app.ui.models.token_box import TokenBox
 
-ACTIONS: tuple[Action, ...] = ("chat", "get", "get anyway", "resume", "pause", "cancel", "import", "verify", "repair", "delete")
+ACTIONS: tuple[Action, ...] = (
+    "chat",
+    "get",
+    "get anyway",
+    "resume",
+    "pause",
+    "cancel",
+    "import",
+    "verify",
+    "repair",
+    "delete",
+    "forget",
+)
 MAIN: frozenset[Action] = frozenset(("chat", "get", "get anyway", "resume", "pause", "cancel", "import"))
 
 
@@ -30,6 +42,7 @@ def action_words(action: Action) -> str:
         "verify": tr("Verify"),
         "repair": tr("Repair"),
         "delete": tr("Delete …"),
+        "forget": tr("Remove from list"),
     }
     return words[action]
 

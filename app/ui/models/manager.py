@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app.core.engine_words import engine_words
 from app.core.model_rows import display_name, standing_alone
+from app.core.words import tr
 from app.ui.models.window import ModelsWindow
 from engine.models.entries import PairEntry
 
@@ -22,6 +24,8 @@ class ModelManager(QObject):
         self._window = window
         self.window: ModelsWindow | None = None
         window.services.library.changed.connect(window.fill_models)
+        window.services.downloads.finished.connect(self._on_finished)
+        window.services.downloads.failed.connect(self._on_failed)
 
     def show(self, row_id: str = "") -> None:
         """Opens the Models window, at the row ``row_id`` where it is named."""
@@ -41,6 +45,21 @@ class ModelManager(QObject):
         if self.window is not None:
             self.window.settle()
             self.window.hide()
+
+    def _on_finished(self, model: str) -> None:
+        """Tells it where the user is."""
+        if self.window is None or not self.window.isVisible():
+            download = self._window.services.downloads.find(model)
+            if download is not None:
+                text = tr("{name} is here, checked and ready.", name=download.name)
+                self._window.banner.show_message(text, tr("Chat"), lambda: self._chat(download.loads))
+
+    def _on_failed(self, model: str) -> None:
+        download = self._window.services.downloads.find(model)
+        if download is None or download.trouble is None or (self.window is not None and self.window.isVisible()):
+            return
+        text = f"{download.name}: {engine_words(download.trouble.message)}"
+        self._window.banner.show_message(text, tr("Show"), lambda: self.show(model))
 
     def _chat(self, pair: str) -> None:
         self._window.do.load_model(pair)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPalette
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.core.engine_words import engine_words
@@ -152,7 +152,14 @@ class RowList(QListView):
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self._filling, self._wanted = False, ""
         self.selectionModel().currentChanged.connect(self._on_current)
-        self.activated.connect(lambda index: self.opened.emit(index.data(ROW)))
+        self.doubleClicked.connect(lambda index: self.opened.emit(index.data(ROW)))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        # Not ``activated``: some desktops send that on a single click, which must not begin a download.
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current() is not None:
+            self.opened.emit(self.current())
+        else:
+            super().keyPressEvent(event)
 
     def fill(self, entries: list[ModelRow | str]) -> None:
         """Shows ``entries``; what was selected stays selected, else the first row is."""

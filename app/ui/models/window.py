@@ -175,7 +175,9 @@ class ModelsWindow(QWidget):
             {"pause": self._downloads.pause, "cancel": self._downloads.cancel}[action](row_id)
         else:
             library = self._library
-            {"verify": library.verify, "repair": library.repair, "import": self._import}[action](row_id)
+            todo = {"verify": library.verify, "repair": library.repair, "import": self._import}
+            todo |= {"forget": lambda folder: library.keep_folder(folder, False)}
+            todo[action](row_id)
 
     def settle(self) -> None:
         """Drops a search that is still pending."""

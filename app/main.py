@@ -24,6 +24,7 @@ from app.services.instance import SingleInstance
 from app.services.trace import follow
 from app.services.wiring import Services
 from app.store import StoreError
+from app.ui.crash_dialog import CrashDialog
 from app.ui.main_window import MainWindow
 from app.ui.opening import open_url
 from app.worker import Loader, load_engine
@@ -90,8 +91,7 @@ class Program(QObject):
         self.window.quit_asked.connect(self.quit)
         self.window.closing.connect(self._on_window_closing)
         application.commitDataRequest.connect(lambda _manager: self.services.conversation.save_partial())
-        banner, do = self.window.banner, self.window.do
-        self.crash_log.on_error = lambda text: banner.show_message(text, tr("Show log"), do.show_log)
+        self.crash_log.on_error = self.window.failures.show_fault
         if self.crash_log.previous is not None:
             self._offer_crash_log()
         self.services.client.load(options.pair or self.services.settings.current.pair)
@@ -147,9 +147,9 @@ class Program(QObject):
 
     def _offer_crash_log(self) -> None:
         self.window.banner.show_message(
-            tr("Slipstream had a problem last time. What is known is in {file}.", file=PREVIOUS),
-            tr("Show log"),
-            lambda: self.window.do.open_file(self.services.folder / PREVIOUS),
+            tr("Slipstream ended with a problem last time. What is known of it was kept."),
+            tr("Show"),
+            lambda: CrashDialog(self.services.folder / PREVIOUS, self.window).open(),
         )
 
 
@@ -210,6 +210,7 @@ def run(options: Options, loader: Loader = load_engine) -> int:
     program.ended.connect(lambda: application.exit(0))
     bridge = SignalBridge(program)
     program.window.show()
+    program.window.first_run.tour.start_once()
     try:
         return application.exec()
     finally:

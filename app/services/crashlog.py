@@ -25,7 +25,7 @@ class CrashLog:
     def __init__(self, folder: Path):
         self._folder, self._hooks = folder, (sys.excepthook, threading.excepthook)
         self.previous = self._set_aside()
-        self.on_error: Callable[[str], None] | None = None
+        self.on_error: Callable[[str, str], None] | None = None  # the line to show, and the traceback
         self._file = (folder / CRASH).open("w", encoding="utf-8", errors="backslashreplace")
         self._handler = logging.FileHandler(folder / LOG, encoding="utf-8", errors="backslashreplace")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -66,4 +66,5 @@ class CrashLog:
         if sys.__stderr__ is not None:
             sys.__stderr__.writelines(tracebacks.format_exception(kind, error, traceback))
         if self.on_error is not None and threading.current_thread() is threading.main_thread():
-            self.on_error(tr("Something went wrong ({kind}). The chat is saved; the details are in the log.", kind=kind.__name__))
+            line = tr("Something went wrong ({kind}). The chat is saved; the details are in the log.", kind=kind.__name__)
+            self.on_error(line, "".join(tracebacks.format_exception(kind, error, traceback)))

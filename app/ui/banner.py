@@ -13,6 +13,7 @@ from app.core.words import tr
 from app.ui import theme
 
 Until = Literal["dismissed", "ready", "chat"]
+Second = tuple[str, Callable[[], None]]
 
 
 class Banner(QFrame):
@@ -21,14 +22,16 @@ class Banner(QFrame):
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self._run: Callable[[], None] | None = None
+        self._run_second: Callable[[], None] | None = None
         self._until: Until = "dismissed"
         self._icon = QLabel()
         self.label = QLabel(wordWrap=True)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.label.setAccessibleName(tr("Message from Slipstream"))
-        self.action = QPushButton()
+        self.action, self.second = QPushButton(), QPushButton()
         self.action.clicked.connect(self._on_action)
+        self.second.clicked.connect(self._on_second)
         self._close = QToolButton(autoRaise=True)
         self._close.setIconSize(QSize(12, 12))
         self._close.setAccessibleName(tr("Dismiss"))
@@ -38,10 +41,12 @@ class Banner(QFrame):
         layout.setSpacing(theme.S)
         layout.addWidget(self._icon)
         layout.addWidget(self.label, 1)
+        layout.addWidget(self.second)
         layout.addWidget(self.action)
         layout.addWidget(self._close)
         self.restyle()
         self.action.hide()
+        self.second.hide()
         self.hide()
 
     @property
@@ -49,11 +54,22 @@ class Banner(QFrame):
         """The message on show; "" while hidden."""
         return "" if self.isHidden() else self.label.text()
 
-    def show_message(self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed") -> None:
+    def show_message(
+        self,
+        text: str,
+        action: str = "",
+        run: Callable[[], None] | None = None,
+        until: Until = "dismissed",
+        second: Second | None = None,
+    ) -> None:
         """Shows one line; with ``action``, a button that runs ``run`` and closes the banner.
 
-        ``until`` says what ends it besides the user: the engine is "ready", or another "chat" is opened.
+        ``until`` says what ends it besides the user: the engine is "ready", or another "chat" is opened. ``second`` is the text
+        of a button beside it, which leaves the banner open, and what it runs.
         """
+        self._run_second = second[1] if second else None
+        self.second.setText(second[0] if second else "")
+        self.second.setVisible(second is not None)
         self.label.setText(text)
         self._until = until
         self._run = run
@@ -80,6 +96,10 @@ class Banner(QFrame):
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(theme.current().warning_back)
         painter.drawRoundedRect(self.rect(), theme.S, theme.S)
+
+    def _on_second(self) -> None:
+        if self._run_second is not None:
+            self._run_second()
 
     def _on_action(self) -> None:
         run = self._run

@@ -19,9 +19,10 @@ EXAMPLES = (
 
 
 class EmptyState(QWidget):
-    """``chosen(str)`` fires with the prompt that was picked."""
+    """``chosen(str)`` fires with the prompt that was picked, ``offer_taken()`` when the offered model is to be looked at."""
 
     chosen = Signal(str)
+    offer_taken = Signal()
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
@@ -40,11 +41,21 @@ class EmptyState(QWidget):
         for button in self.buttons:
             button.clicked.connect(partial(self._choose, button))
             layout.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
+        self.offer = QPushButton(flat=True)
+        self.offer.clicked.connect(self.offer_taken)
+        layout.addSpacing(theme.S)
+        layout.addWidget(self.offer, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(1)
+        self.show_offer("")
         self.restyle()
 
     def _choose(self, button: QPushButton) -> None:
         self.chosen.emit(button.text())
+
+    def show_offer(self, text: str) -> None:
+        """A model to get, in words; none where ``text`` is empty."""
+        self.offer.setText(text)
+        self.offer.setVisible(bool(text))
 
     def restyle(self) -> None:
         """Follows the palette."""

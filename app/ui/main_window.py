@@ -30,12 +30,15 @@ from app.ui.compare_view import CompareView
 from app.ui.comparing import Comparing
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
+from app.ui.failure_notice import FailureNotice
+from app.ui.first_run import FirstRun
 from app.ui.labels import ElidedLabel
 from app.ui.learning_notice import LearningNotice
 from app.ui.loading_notice import LoadingNotice
 from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.models.manager import ModelManager
+from app.ui.notifier import Notifier
 from app.ui.shelf_view import ShelfView
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
@@ -65,6 +68,7 @@ class MainWindow(QMainWindow):
         self.setWindowIcon(theme.app_icon())
         self.setUnifiedTitleAndToolBarOnMac(True)
         self._build()
+        self.failures = FailureNotice(self)
         self._connect()
         self.comparing = Comparing(self)
         self.updates = UpdateNotice(self, services.updates)
@@ -72,6 +76,7 @@ class MainWindow(QMainWindow):
         self.loading = LoadingNotice(self, services.client)
         self.model_manager = ModelManager(self)
         self.writing = Writing(self)
+        self.notifier, self.first_run = Notifier(self), FirstRun(self)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)
         self.fill_models()
@@ -217,15 +222,7 @@ class MainWindow(QMainWindow):
 
     def show_failure(self, failure: Failure) -> None:
         """Shows what went wrong in one line, with what to do next."""
-        state = self.services.client.state
-        if failure.is_overflow:
-            self.banner.show_message(failure.message, tr("New chat"), self.do.new_chat_with_last_prompt, until="chat")
-        elif state in (EngineState.LOST, EngineState.NO_MODEL):
-            self.banner.show_message(failure.message, *self.loading.way_back(), until="ready")
-        elif self.services.conversation.can_retry():
-            self.banner.show_message(failure.message, tr("Retry"), self.do.answer_again, until="chat")
-        else:
-            self.banner.show_message(failure.message)
+        self.failures.show(failure)
 
     # What follows from it
 

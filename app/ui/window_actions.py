@@ -328,6 +328,10 @@ class WindowActions:
         """Shows where chats and settings lie."""
         self.open_file(self._services.folder)
 
+    def show_tour(self) -> None:
+        """Starts the tour again."""
+        self._window.first_run.tour.start()
+
     def show_about(self) -> None:
         """Says what this is."""
         AboutDialog(self._window).open()

@@ -91,7 +91,7 @@ def test_a_model_can_be_fetched_with_the_keyboard_alone(qtbot, hub, window, mana
     assert window.services.client.pair == MODEL
     manager.banner.show_message("Done", "Action")
     for button in manager.findChildren(QPushButton):
-        assert button.focusPolicy() & Qt.FocusPolicy.TabFocus and button.text()
+        assert button.isHidden() or (button.focusPolicy() & Qt.FocusPolicy.TabFocus and button.text())
 
 
 def test_typing_asks_the_hub_once_it_rests(qtbot, hub, manager):

@@ -16,7 +16,9 @@ VERBS = ("generate", "bench", "train-draft", "models", "selftest")
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The window's own options; ends with code 2 where they are wrong."""
-    parser = argparse.ArgumentParser(
+    from engine.cli import Parser
+
+    parser = Parser(
         prog="slipstream",
         description="Chat with a local model, sped up by DFlash. Without arguments the window opens.",
         epilog=f"Commands, each with its own --help: {', '.join(VERBS)}.",

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import io
 import json
+import logging
 import os
 import signal
 import sys
@@ -23,7 +24,6 @@ from engine import (
     Notice,
     RequestError,
     SlipstreamError,
-    SparsePrefill,
     TextDelta,
     __version__,
     load,
@@ -31,7 +31,7 @@ from engine import (
 from engine.errors import UnknownModel
 from engine.options import BITS
 from engine.request import MODES, OVERFLOWS, SCORERS
-from engine.sampling_options import add_sampling_options, sampling_settings
+from engine.sampling_options import add_sampling_options, refuse_what_has_no_effect, sampling_settings, sparse_settings
 from engine.training.command import add_arguments as add_train_arguments
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def main(argv: Sequence[str] | None = None, checks: tuple[Sequence[Any], Sequenc
     """
     arguments = _parser().parse_args(argv)
     arguments.checks = checks
+    logging.basicConfig(format="slipstream: %(message)s", level=logging.WARNING)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character must not end the answer
@@ -91,7 +92,7 @@ def demo(pair: str = "starter", out: TextIO | None = None) -> int:
     return 0 if len(result["runs"]) == len(DEMO_PROMPTS) else 1
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line instead of printing the whole usage above it."""
 
     def error(self, message: str) -> NoReturn:
@@ -100,9 +101,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser() -> argparse.ArgumentParser:
     debug_help = "show a traceback when something fails"
-    common = _Parser(add_help=False)
+    common = Parser(add_help=False)
     common.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=debug_help)
-    parser = _Parser(
+    parser = Parser(
         prog="slipstream",
         description="Chat with local models, decoded speculatively. Without a verb: the window.",
     )
@@ -122,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     overflow = [policy.replace("_", "-") for policy in OVERFLOWS]
     generate.add_argument("--overflow", choices=overflow, default=overflow[0], help="when the chat does not fit the context")
     generate.add_argument("--sparse-prefill", type=float, metavar="KEEP", help="read only this share of the prompt: approximate")
-    generate.add_argument("--sparse-scorer", choices=SCORERS, default="lexical", help="what --sparse-prefill keeps")
+    generate.add_argument("--sparse-scorer", choices=SCORERS, help="what --sparse-prefill keeps (default lexical)")
     _add_engine_options(generate)
     generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
     generate.set_defaults(run=_generate)
@@ -185,6 +186,7 @@ def _load(arguments: argparse.Namespace, cancel: threading.Event) -> Engine:
 def _generate(arguments: argparse.Namespace) -> int:
     if arguments.logprobs is not None and not arguments.json:
         raise RequestError("Log probabilities are part of the JSON output only: add --json or leave --logprobs out.")
+    refuse_what_has_no_effect(arguments)
     text = _standard_input() if arguments.prompt == "-" else arguments.prompt
     request = GenerationRequest.of(
         text,
@@ -195,7 +197,7 @@ def _generate(arguments: argparse.Namespace) -> int:
         exact=arguments.exact,
         use_cache=not arguments.no_cache,
         overflow=arguments.overflow.replace("-", "_"),
-        sparse=None if arguments.sparse_prefill is None else SparsePrefill(arguments.sparse_prefill, arguments.sparse_scorer),
+        sparse=sparse_settings(arguments),
     )
     finished: Finished | None = None
     with _cancel_on_interrupt() as cancel:
@@ -373,7 +375,8 @@ def _statistics_line(finished: Finished) -> str:
     parts = [f"{numbers.completion_tokens} tokens", f"{numbers.decode_tok_s:.1f} tokens/s"]
     if numbers.acceptance_rate is not None:
         parts += [f"{numbers.tokens_per_cycle:.2f} tokens/cycle", f"{numbers.acceptance_rate:.0%} accepted"]
-    parts.append(f"first after {numbers.ttft_s:.2f} s")
+    if numbers.completion_tokens:
+        parts.append(f"first after {numbers.ttft_s:.2f} s")
     if numbers.cached_tokens:
         parts.append(f"{numbers.cached_tokens:,} of {numbers.prompt_tokens:,} prompt tokens from {numbers.cache}")
     parts.append(numbers.mode)

@@ -70,7 +70,7 @@ class Engine:
         self._prefix = prefix
         self._learner, self._reassemble = learner, reassemble
         self._unsettled: Generator[None] | None = None
-        self._owner = threading.get_ident()
+        self._owner, self._closed = threading.get_ident(), False
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self._chunk = chunk
 
@@ -176,8 +176,11 @@ class Engine:
         return changed
 
     def close(self) -> None:
-        """Gives the weights back."""
+        """Gives the weights back; a second call changes nothing."""
+        if self._closed:
+            return
         self._check_owner()
+        self._closed = True
         self._drop_unsettled()
         if self._prefix is not None:
             self._prefix.close()
@@ -381,3 +384,5 @@ class Engine:
     def _check_owner(self) -> None:
         if threading.get_ident() != self._owner:
             raise RuntimeError("The engine belongs to the thread that loaded it: MLX streams are thread-local.")
+        if self._closed:
+            raise RequestError("The engine was closed: load the model again.")

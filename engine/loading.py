@@ -27,7 +27,7 @@ from engine.engine import Engine
 from engine.errors import Cancelled, ModelError
 from engine.events import LoadProgress, Mode
 from engine.info import Learned, PairInfo
-from engine.kernels.blas import use_fast_blas
+from engine.kernels.blas import blas_version, use_fast_blas
 from engine.learned import LearnedDrafts
 from engine.learning import Learner
 from engine.models import ResolvedPair, resolve_pair
@@ -188,7 +188,7 @@ class _Reporter:
 
     def __call__(self, stage: str, fraction: float) -> None:
         if self.cancel is not None and self.cancel.is_set():
-            raise Cancelled("Loading was cancelled: choose the model again to load it.")
+            raise Cancelled("Loading was cancelled: nothing was loaded.")
         if self._progress is not None:
             self._progress(LoadProgress(stage, fraction))
 
@@ -243,7 +243,7 @@ def cost_identity(pair: ResolvedPair, block_length: int, options: LoadOptions) -
 def machine_identity() -> list[str]:
     """What times and last bits depend on beside the models."""
     blas = [os.environ.get(name, "") for name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")]
-    return [processor(), str(os.cpu_count()), _device(), *blas, version("mlx")]
+    return [processor(), str(os.cpu_count()), _device(), *blas, blas_version(), version("mlx")]
 
 
 def _device() -> str:

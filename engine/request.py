@@ -11,6 +11,7 @@ from engine.errors import RequestError
 from engine.events import Mode
 
 Role = Literal["system", "user", "assistant"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 Overflow = Literal["refuse", "drop_oldest"]
 Scorer = Literal["stride", "lexical", "attention"]
 MODES: tuple[Mode, ...] = ("auto", "dflash", "baseline", "lookup")
@@ -35,6 +36,9 @@ class Message:
 
     role: Role
     content: str
+
+
+WHOLE_NUMBERS = ("max_tokens", "seed", "top_k", "block_length", "logprobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ class GenerationRequest:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise RequestError(f"Mode {self.mode!r} is unknown: use one of {', '.join(MODES)}.")
+        self._check_kinds()
         if not any(message.content.strip() for message in self.messages if message.role == "user"):
             raise RequestError("The prompt is empty: type something to answer.")
         if self.overflow not in OVERFLOWS:
@@ -113,6 +118,21 @@ class GenerationRequest:
             raise RequestError(f"block_length is {self.block_length}: choose a value from 2 to 64.")
         object.__setattr__(self, "logit_bias", tuple(sorted(dict(self.logit_bias).items())))
         self._check_sampling()
+
+    def _check_kinds(self) -> None:
+        """A wrong kind of value is refused here and not by whatever meets it first, an answer later."""
+        if isinstance(self.stop, str) or not all(isinstance(text, str) and text for text in self.stop):
+            raise RequestError(f"stop is {self.stop!r}: give a list of texts that are not empty.")
+        for message in self.messages:
+            if message.role not in ROLES or not isinstance(message.content, str):
+                raise RequestError(f"A message has the role {message.role!r}: use one of {', '.join(ROLES)}, with a text.")
+        for name in WHOLE_NUMBERS:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise RequestError(f"{name} is {value!r}: give a whole number.")
+        for name in SAMPLING_RANGES:
+            if not isinstance(getattr(self, name), int | float):
+                raise RequestError(f"{name} is {getattr(self, name)!r}: give a number.")
 
     def _check_sampling(self) -> None:
         for name, (lowest, with_lowest, highest) in SAMPLING_RANGES.items():

@@ -1,11 +1,12 @@
-"""The sampling options of the command line, and what a request is given for them."""
+"""The options of ``generate`` that choose tokens and what is read, and what a request is given for them."""
 
 from __future__ import annotations
 
 import argparse
 from typing import Any
 
-from engine.request import MAX_LOGPROBS, GenerationRequest
+from engine.errors import RequestError
+from engine.request import MAX_LOGPROBS, GenerationRequest, SparsePrefill
 
 _NUMBERS: tuple[tuple[str, type, str, str], ...] = (
     ("temperature", float, "T", "0: the most likely token each time"),
@@ -32,7 +33,27 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
 def sampling_settings(arguments: argparse.Namespace) -> dict[str, Any]:
     """The request's fields that the options set."""
     numbers = {name: getattr(arguments, name) for name, *_ in _NUMBERS}
-    return {**numbers, "logit_bias": dict(arguments.logit_bias), "logprobs": arguments.logprobs}
+    biases = dict(arguments.logit_bias)
+    if len(biases) < len(arguments.logit_bias):
+        raise RequestError("--logit-bias names a token twice: give each token once.")
+    return {**numbers, "logit_bias": biases, "logprobs": arguments.logprobs}
+
+
+def sparse_settings(arguments: argparse.Namespace) -> SparsePrefill | None:
+    """What of the prompt is to be read; None for all of it."""
+    if arguments.sparse_prefill is None:
+        return None
+    return SparsePrefill(arguments.sparse_prefill, arguments.sparse_scorer or "lexical")
+
+
+def refuse_what_has_no_effect(arguments: argparse.Namespace) -> None:
+    """Raises ``RequestError`` for options of ``generate`` that would be ignored."""
+    if arguments.sparse_scorer is not None and arguments.sparse_prefill is None:
+        raise RequestError("--sparse-scorer says what --sparse-prefill keeps: give both, or leave it out.")
+    if arguments.sparse_prefill is not None and arguments.kv_bits is not None:
+        raise RequestError("Quantised keys and values cannot be read in part: leave out --kv-bits or --sparse-prefill.")
+    if arguments.draft_bits is not None and arguments.mode in ("baseline", "lookup"):
+        raise RequestError(f"--mode {arguments.mode} does not use the draft: leave out --draft-bits.")
 
 
 def _bias(text: str) -> tuple[int, float]:

@@ -6,12 +6,9 @@ import json
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import get_args
 
 from engine.errors import RequestError
-from engine.request import GenerationRequest, Message, Role
-
-ROLES: tuple[Role, ...] = get_args(Role)
+from engine.request import ROLES, GenerationRequest, Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,4 +50,5 @@ def _parse(line: str, place: str) -> Prompt:
         raise RequestError(f"{place}: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         shape = '{"id": ..., "prompt": ...} or {"id": ..., "messages": [...]}'
-        raise RequestError(f"{place}: {error!r}; a line is {shape}.") from error
+        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        raise RequestError(f"{place}: {what}; a line is {shape}.") from error

@@ -34,6 +34,19 @@ def use_fast_blas() -> bool | None:
     return False
 
 
+@cache
+def blas_version() -> str:
+    """What the OpenBLAS in use says of itself, "" where another library is."""
+    for name in LIBRARIES if sys.platform == "linux" else ():
+        try:
+            config = ctypes.CDLL(name).openblas_get_config
+        except (OSError, AttributeError):
+            continue
+        config.restype = ctypes.c_char_p
+        return config().decode()
+    return ""
+
+
 def blas_threads(cores: int) -> int:
     """All cores but one: OpenBLAS threads wait for each other by spinning, so each product stalls whenever one of them has to
     share its core with the thread that builds the next pass, the window or another program."""

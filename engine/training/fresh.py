@@ -32,6 +32,8 @@ def fresh_convention(folder: Path, shape: TargetShape, plan: DraftPlan, mask_tok
         raise RequestError(f"taps {list(taps)}: give ascending layer numbers from 0 to {shape.num_layers - 1}.")
     if plan.vocabulary is not None and plan.vocabulary >= shape.vocab_size:
         raise RequestError(f"vocabulary is {plan.vocabulary:,}, the model has {shape.vocab_size:,} tokens: leave it out.")
+    if not 0 <= mask_token_id < shape.vocab_size:
+        raise RequestError(f"mask-token is {mask_token_id}: the model has the tokens 0 to {shape.vocab_size - 1:,}.")
     return DraftConvention(
         hidden_size=shape.hidden_size,
         target_hidden_size=shape.hidden_size,

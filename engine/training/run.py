@@ -14,8 +14,10 @@ from typing import Any, Literal, cast
 import mlx.core as mx
 import numpy as np
 
+from engine.drafters.dflash.convention import DraftConvention
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
+from engine.drafters.dflash.model import DFlashModel
 from engine.errors import Cancelled, RequestError, SlipstreamError
 from engine.loading import CPU_CACHE_BYTES, read_tokenizer
 from engine.models.checkpoint import weight_files
@@ -42,6 +44,7 @@ from engine.training.teacher import Teacher
 from engine.training.trainer import Trainer
 
 TIMED_STEPS = (3, 8)  # steps over which the pace is measured before a run's length is fixed
+OUT_OF_MEMORY = ("malloc", "out of memory", "unable to allocate")  # Metal, CUDA and the CPU
 JUDGED_BLOCK = 8  # slots; longer blocks are seldom chosen
 
 
@@ -134,7 +137,7 @@ class TrainingRun:
         except OSError as error:
             raise SlipstreamError(f"Training cannot keep its state ({error}): make room on the disk and begin again.") from error
         except RuntimeError as error:
-            if "malloc" not in str(error) and "memory" not in str(error).lower():
+            if not any(words in str(error).lower() for words in OUT_OF_MEMORY):
                 raise
             raise SlipstreamError(f"Memory ran out while training ({error}): give fewer --rows or --slots.") from error
 
@@ -142,6 +145,7 @@ class TrainingRun:
         self._output.mkdir(parents=True, exist_ok=True)
         corpus = self._saved.texts()
         if corpus is None:
+            self._begin()  # what is asked for is checked before minutes of writing
             corpus = yield from self._write_texts()
             self._saved.save_texts(corpus)
         drafter = self._drafter(corpus)
@@ -193,16 +197,21 @@ class TrainingRun:
                 texts.append(outcome)
         return texts
 
-    def _drafter(self, corpus: Corpus) -> DFlashDrafter:
-        shop = self._workshop
-        shape = shop.target.shape
+    def _begin(self) -> DFlashModel | DraftConvention:
+        """The draft to continue from, or what a new one will look like. Raises ``RequestError`` and ``ModelError``."""
+        shop, shape = self._workshop, self._workshop.target.shape
         if self._first is not None:
             model = load_draft(self._first, shape, mx.float32)
             check_exportable(model.convention)
-        else:
-            mask = mask_token(shop.tokenizer, shape, shop.stop_ids) if self._mask is None else self._mask
-            convention = fresh_convention(shop.folder, shape, self._plan, mask)
-            model = fresh_draft(convention, corpus.counts(shape.vocab_size), shop.stop_ids, self._settings.seed)
+            return model
+        mask = mask_token(shop.tokenizer, shape, shop.stop_ids) if self._mask is None else self._mask
+        return fresh_convention(shop.folder, shape, self._plan, mask)
+
+    def _drafter(self, corpus: Corpus) -> DFlashDrafter:
+        shop, model = self._workshop, self._begin()
+        if isinstance(model, DraftConvention):
+            counts = corpus.counts(shop.target.shape.vocab_size)
+            model = fresh_draft(model, counts, shop.stop_ids, self._settings.seed)
         return DFlashDrafter(model, shop.target, "draft", model.convention.block_length)
 
     def _train(self, trainer: Trainer, judge: _Judge, reached: Reached) -> Iterator[TrainingEvent]:

@@ -61,6 +61,14 @@ def test_a_tiny_pair_of_another_family_decodes_identically(tmp_path: Path, start
         engine.close()
 
 
+def test_a_closed_engine_says_so(target: Path) -> None:
+    engine = load(str(target))
+    engine.close()
+    engine.close()
+    with pytest.raises(RequestError, match="The engine was closed: load the model again"):
+        engine.generate(GenerationRequest.of("hello"))
+
+
 @pytest.mark.parametrize("mode", ["auto", "dflash"])
 def test_a_target_without_a_draft_looks_up_under_the_controller_and_says_so(target: Path, mode: str) -> None:
     engine = load(str(target))

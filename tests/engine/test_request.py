@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from engine import GenerationRequest, RequestError
+from engine import GenerationRequest, Message, RequestError
+from engine.request import WHOLE_NUMBERS
 
 OUT_OF_RANGE = [
     *({"temperature": value} for value in (-0.1, 5.1, math.nan, math.inf)),
@@ -50,3 +51,25 @@ def test_a_request_is_a_value_whatever_the_order_of_its_bias() -> None:
     first = GenerationRequest.of("hello", logit_bias={3: 1.0, 1: -2.0})
     second = GenerationRequest.of("hello", logit_bias={1: -2.0, 3: 1.0})
     assert first == second and hash(first) == hash(second) and first.logit_bias == ((1, -2.0), (3, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"stop": "10"}, "stop is '10': give a list"),
+        ({"stop": ("",)}, "not empty"),
+        ({"stop": (7,)}, "give a list of texts"),
+        *(({name: 2.0}, f"{name} is 2.0: give a whole number") for name in WHOLE_NUMBERS),
+        ({"max_tokens": True}, "max_tokens is True"),
+        ({"temperature": "0.5"}, "temperature is '0.5': give a number"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused_before_anything_meets_it(settings: dict, words: str) -> None:
+    with pytest.raises(RequestError, match=words):
+        GenerationRequest.of("hello", **settings)
+
+
+@pytest.mark.parametrize("message", [Message("tool", "4"), Message("user", None), Message("robot", "x")])  # type: ignore[arg-type]
+def test_a_message_that_no_chat_has_is_refused(message: Message) -> None:
+    with pytest.raises(RequestError, match="A message has the role"):
+        GenerationRequest((Message("user", "hello"), message))

@@ -276,11 +276,11 @@ def test_a_chat_file_that_cannot_be_opened_is_one_clear_line(tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
 
 
-def test_wrong_options_are_told_before_qt_is_loaded(monkeypatch):
+def test_wrong_options_are_told_in_one_line_before_qt_is_loaded(capsys):
     before = {name for name in sys.modules if name.startswith("PySide6")}
     with pytest.raises(SystemExit) as ended:
         parse(["--nonsense"])
-    assert ended.value.code == 2
+    assert ended.value.code == 2 and capsys.readouterr().err.count("\n") == 1
     assert {name for name in sys.modules if name.startswith("PySide6")} == before
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from engine import Finished, GenerationRequest, load
 from engine.cli import main
-from engine.errors import Cancelled, RequestError
+from engine.errors import Cancelled, RequestError, SlipstreamError
 from engine.models import ResolvedPair
 from engine.request import Message
 from engine.training.run import Source, TrainingRun, Workshop
@@ -148,6 +148,31 @@ def test_a_run_with_a_time_limit_plans_as_many_steps_as_fit(shop: Workshop, tmp_
     assert isinstance(end, TrainingFinished) and end.steps > 11
     planned = [event.steps for event in run(shop, tmp_path / "b", timed) if isinstance(event, TrainingStep)]
     assert planned[0] is None and planned[-1] is not None and len(set(planned[11:])) == 1
+
+
+def test_a_draft_that_cannot_be_made_is_refused_before_any_text_is_written(shop: Workshop, tmp_path: Path) -> None:
+    for wrong in ({"plan": replace(PLAN, taps=(1, 99))}, {"mask": 10**6}, {"first": tmp_path / "none"}):
+        with pytest.raises(SlipstreamError):
+            next(TrainingRun(shop, tmp_path / "draft", SETTINGS, Source(CHATS), **{"plan": PLAN, **wrong}).events())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ("[metal::malloc] Attempting to allocate 9 bytes", SlipstreamError),
+        ("cudaMallocAsync(&data, size, stream) failed: out of memory", SlipstreamError),
+        ("cudaLaunchHostFunc failed: an illegal memory access was encountered", RuntimeError),
+    ],
+)
+def test_only_memory_that_ran_out_is_called_that(
+    shop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, error: type[Exception]
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(Trainer, "update", fail)
+    with pytest.raises(error, match="Memory ran out" if error is SlipstreamError else "illegal"):
+        run(shop, tmp_path / "draft")
 
 
 def test_stopping_while_texts_are_written_changes_nothing(shop: Workshop, tmp_path: Path) -> None:

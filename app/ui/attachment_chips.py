@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.core.chat import Attachment
@@ -103,9 +103,7 @@ class ChipRow(QWidget):
         super().__init__(parent)
         self.chips: list[AttachmentChip] = []
         self._layout = FlowLayout(theme.S, self)
-        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Minimum)
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Attachments"))
         self.hide()
 
@@ -121,6 +119,7 @@ class ChipRow(QWidget):
         self.chips.append(chip)
         self._layout.addWidget(chip)
         self.show()
+        self._fit()
         self.changed.emit()
 
     def remove(self, chip: AttachmentChip) -> None:
@@ -151,7 +150,19 @@ class ChipRow(QWidget):
         chip.hide()
         chip.deleteLater()
         self.setVisible(bool(self.chips))
-        self.updateGeometry()
+        self._fit()
+
+    def _fit(self) -> None:
+        self.setFixedHeight(max(self._layout.heightForWidth(self.width()), 1))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def event(self, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.LayoutRequest:  # a chip got wider with its figure
+            self._fit()
+        return super().event(event)
 
 
 class SentAttachments(QWidget):

@@ -8,7 +8,7 @@ from typing import Literal
 
 from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from app.core.words import number, tr
 from app.ui import theme
@@ -56,6 +56,7 @@ class ContextMeter(QToolButton):
         self.setAutoRaise(True)
         self.setFont(theme.figure_font(90))
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.clicked.connect(self.show_details)
         self.show_use(None)
 
@@ -92,6 +93,9 @@ class ContextMeter(QToolButton):
         metrics = self.fontMetrics()
         return QSize(metrics.horizontalAdvance(self.text()) + BAR_WIDTH + 3 * theme.S, metrics.height() + theme.S)
 
+    def minimumSizeHint(self) -> QSize:
+        return QSize(BAR_WIDTH + 2 * theme.S, self.fontMetrics().height() + theme.S)
+
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._use is None:
             return
@@ -109,5 +113,7 @@ class ContextMeter(QToolButton):
         painter.setBrush(colour)
         painter.drawRoundedRect(QRectF(bar.x(), bar.y(), bar.width() * share, bar.height()), 2, 2)
         painter.setPen(colour)
+        if self.width() < self.sizeHint().width():
+            return  # the bar alone where there is no room
         text = self.rect().adjusted(int(bar.right()) + theme.S, 0, 0, 0)
         painter.drawText(text, Qt.AlignmentFlag.AlignVCenter, self.text())

@@ -39,6 +39,8 @@ from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.models.manager import ModelManager
 from app.ui.notifier import Notifier
+from app.ui.options_pane import OptionsPane
+from app.ui.panes import restore_panes, save_panes
 from app.ui.shelf_view import ShelfView
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
@@ -98,8 +100,10 @@ class MainWindow(QMainWindow):
         header = QHBoxLayout()
         header.setContentsMargins(theme.L, theme.S, theme.M, theme.S)
         header.setSpacing(theme.M)
+        self.options = OptionsPane(self)
         header.addWidget(self.title, 1)
         header.addWidget(self.models)
+        header.addWidget(self.options.button)
         foot = QVBoxLayout()
         foot.setContentsMargins(theme.L, theme.S, theme.L, theme.M)
         foot.setSpacing(theme.S)
@@ -119,9 +123,11 @@ class MainWindow(QMainWindow):
         self.splitter.setHandleWidth(1)
         self.splitter.addWidget(self.sidebar)
         self.splitter.addWidget(chat)
+        self.splitter.addWidget(self.options.panel)
         self.splitter.setStretchFactor(1, 1)
-        self.splitter.setSizes([230, 850])
+        self.splitter.setSizes([230, 850, 300])
         self.sidebar.setMinimumWidth(160)
+        chat.setMinimumWidth(460)
         central = QWidget()
         whole = QVBoxLayout(central)
         whole.setContentsMargins(0, 0, 0, 0)
@@ -285,6 +291,7 @@ class MainWindow(QMainWindow):
     def _restore(self) -> None:
         store = self.services.store
         self.restoreGeometry(QByteArray.fromBase64(store.setting("geometry", "").encode()))
+        restore_panes(self)
         self.services.conversation.open(store.setting("last_chat"))
         self._on_state(self.services.client.state)
         if store.moved_aside is not None:
@@ -299,12 +306,14 @@ class MainWindow(QMainWindow):
         self.writing.save()
         geometry = bytes(self.saveGeometry().toBase64().data()).decode()
         self.services.conversation.remember("geometry", geometry)
+        save_panes(self)
 
     def retire(self) -> None:
         """Hides the window for good: nothing it still had planned may reach services that are being shut down."""
         self.save_state()
         self.model_manager.retire()
         self.composer.settle()
+        self.options.panel.commit()
         self.sidebar.settle()
         self.compare.stop_replay()
         self.hide()
@@ -328,6 +337,7 @@ class MainWindow(QMainWindow):
             self.banner.restyle()
             self.meter.restyle()
             self.empty.restyle()
+            self.options.restyle()
             self.compare.restyle(self.services.settings.current.text_size)
             self.models.show_state(self.services.client.state, self.services.client.info)
 

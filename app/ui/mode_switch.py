@@ -33,6 +33,9 @@ class ModeButton(QToolButton):
         metrics = self.fontMetrics()
         return QSize(metrics.horizontalAdvance(self.text()) + 2 * theme.M, metrics.height() + theme.S + 2)
 
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
 
 class ModeSwitch(QWidget):
     """DFlash, Plain or Side by side. ``chosen(mode)`` fires on the user's choice only."""

@@ -299,6 +299,10 @@ class WindowActions:
         """Shows or hides the list of chats."""
         self._window.sidebar.setVisible(self._window.sidebar.isHidden())
 
+    def toggle_options(self) -> None:
+        """Shows or hides what is set for the open chat."""
+        self._window.options.toggle()
+
     def change_text_size(self, step: int) -> None:
         """One size up or down; 0 is the system's own."""
         now = TEXT_SIZES.index(self._services.settings.current.text_size)

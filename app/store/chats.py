@@ -50,14 +50,16 @@ class SearchHit:
 class ChatStore:
     """Use from one thread. Any call may raise ``StoreError``; a call that raised changed nothing.
 
-    ``moved_aside`` is where a damaged file was put at opening, None if it was whole.
+    ``moved_aside`` is where a damaged file was put at opening, None if it was whole; ``saved_chats`` were read from it.
     """
 
     def __init__(self, path: Path) -> None:
         """Opens the file, or makes it and its folder. Raises ``StoreError``."""
         self._path = Path(path)
         with in_words(self._path):
-            self._db, self._indexed, self.moved_aside = open_database(self._path)
+            opened = open_database(self._path)
+        self._db, self._indexed = opened.db, opened.indexed
+        self.moved_aside, self.saved_chats = opened.moved_aside, opened.saved_chats
 
     def close(self) -> None:
         """Closes the file; may be called twice."""

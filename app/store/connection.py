@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from app.core.words import tr
 from app.store import schema
 from app.store.errors import StoreError, is_damage, primary_code
+from app.store.salvage import salvage
 from app.store.search import has_fts5, index_is_prepared, prepare_index
 
 # How long a call waits for another process's write. Writes take milliseconds; this is for a machine under load.
 BUSY_S = 5.0
+log = logging.getLogger(__name__)
 
 
-def open_database(path: Path) -> tuple[sqlite3.Connection, bool, Path | None]:
-    """Opens or makes ``path``: the connection, whether messages are indexed, and where a damaged file was put.
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open chat file. ``moved_aside`` is where a damaged one was put, ``saved_chats`` how many chats were read from it."""
+
+    db: sqlite3.Connection
+    indexed: bool
+    moved_aside: Path | None = None
+    saved_chats: int = 0
+
+
+def open_database(path: Path) -> Opened:
+    """Opens or makes ``path``; a damaged file is set aside and what can be read of it is saved into a new one.
 
     Raises ``StoreError``, ``sqlite3.Error`` and ``OSError``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return *_open_checked(path), None
+        return Opened(*_open_checked(path))
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
     moved = _move_aside(path)
-    return *_open_checked(path), moved
+    db, indexed = _open_checked(path)
+    try:
+        with transaction(db):
+            saved = salvage(moved, db)
+    except (sqlite3.Error, OSError, OverflowError) as error:
+        log.warning("nothing could be saved from %s: %s", moved, error)
+        saved = 0
+    return Opened(db, indexed, moved, saved)
 
 
 @contextmanager
@@ -92,7 +114,7 @@ def _switch_to_wal(db: sqlite3.Connection) -> None:
 def _bring_up_to_date(db: sqlite3.Connection, path: Path) -> None:
     version, newest = _version(db), len(schema.MIGRATIONS)
     if version > newest:
-        raise StoreError(f"The chats in {path} were written by a newer Slipstream: update this one.")
+        raise StoreError(tr("The chats in {path} were written by a newer Slipstream: update this one.", path=path))
     if version == newest and index_is_prepared(db):
         return  # nothing is written, so that chats can be read while the disk is full
     if 0 < version < newest:

@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.core.words import mark, tr
+
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _MESSAGES = {
-    sqlite3.SQLITE_FULL: "The disk is full: free some space, then try again.",
-    sqlite3.SQLITE_READONLY: "The chats in {path} cannot be written: make the file and its folder writable.",
-    sqlite3.SQLITE_CANTOPEN: "The chats in {path} cannot be opened: make the file and its folder writable.",
-    sqlite3.SQLITE_PERM: "The chats in {path} cannot be opened: make the file and its folder writable.",
-    sqlite3.SQLITE_BUSY: "The chats are being written by another program: try again in a moment.",
-    sqlite3.SQLITE_LOCKED: "The chats are being written by another program: try again in a moment.",
-    sqlite3.SQLITE_TOOBIG: "The text is too long to keep: shorten it.",
-    sqlite3.SQLITE_IOERR: "The disk of {path} does not take what is written: check its space and its health.",
-    sqlite3.SQLITE_CORRUPT: "The chats in {path} are damaged: restart Slipstream, which sets the file aside.",
-    sqlite3.SQLITE_NOTADB: "The chats in {path} are damaged: restart Slipstream, which sets the file aside.",
+    sqlite3.SQLITE_FULL: mark("The disk is full: free some space, then try again."),
+    sqlite3.SQLITE_READONLY: mark("The chats in {path} cannot be written: make the file and its folder writable."),
+    sqlite3.SQLITE_CANTOPEN: mark("The chats in {path} cannot be opened: make the file and its folder writable."),
+    sqlite3.SQLITE_PERM: mark("The chats in {path} cannot be opened: make the file and its folder writable."),
+    sqlite3.SQLITE_BUSY: mark("The chats are being written by another program: try again in a moment."),
+    sqlite3.SQLITE_LOCKED: mark("The chats are being written by another program: try again in a moment."),
+    sqlite3.SQLITE_TOOBIG: mark("The text is too long to keep: shorten it."),
+    sqlite3.SQLITE_IOERR: mark("The disk of {path} does not take what is written: check its space and its health."),
+    sqlite3.SQLITE_CORRUPT: mark("The chats in {path} are damaged: restart Slipstream, which sets the file aside."),
+    sqlite3.SQLITE_NOTADB: mark("The chats in {path} are damaged: restart Slipstream, which sets the file aside."),
 }
 
 
@@ -45,7 +47,8 @@ def in_words(path: Path) -> Iterator[None]:
     except sqlite3.ProgrammingError:
         raise  # a closed store or the wrong thread: our fault, not the user's
     except sqlite3.Error as error:
-        message = _MESSAGES.get(primary_code(error), "The chats in {path} cannot be used ({error}): restart Slipstream.")
-        raise StoreError(message.format(path=path, error=error)) from error
+        message = _MESSAGES.get(primary_code(error), mark("The chats in {path} cannot be used ({error}): restart Slipstream."))
+        raise StoreError(tr(message, path=path, error=error)) from error
     except OSError as error:
-        raise StoreError(f"The folder {path.parent} cannot be used ({error.strerror}): make it writable.") from error
+        text = tr("The folder {folder} cannot be used ({reason}): make it writable.", folder=path.parent, reason=error.strerror)
+        raise StoreError(text) from error

@@ -41,7 +41,7 @@ from app.ui.models.manager import ModelManager
 from app.ui.notifier import Notifier
 from app.ui.options_pane import OptionsPane
 from app.ui.panes import restore_panes, save_panes
-from app.ui.shelf_view import ShelfView
+from app.ui.shelf_view import ShelfView, damage_words
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
 from app.ui.update_notice import UpdateNotice
@@ -295,7 +295,7 @@ class MainWindow(QMainWindow):
         self.services.conversation.open(store.setting("last_chat"))
         self._on_state(self.services.client.state)
         if store.moved_aside is not None:
-            text = tr("The chat file was damaged. It is kept as {file}; a new one was made.", file=store.moved_aside.name)
+            text = damage_words(store.moved_aside.name, store.saved_chats)
             self.banner.show_message(text)
         elif self.services.recovered:
             text = tr("The last answer was cut short when Slipstream ended. What had arrived is kept.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.core.chat_rows import chat_rows, free_folder_name, hit_rows
-from app.core.words import tr
+from app.core.words import tr, trn
 from app.services.shelf import Deletion
 from app.store import StoreError
 
@@ -85,3 +85,15 @@ class ShelfView(QObject):
         text = tr("Chat deleted.") if deletion.message_id is None else tr("Message deleted, with what followed it.")
         self._window.banner.show_message(text, tr("Undo"), self._shelf.undo)
         self._window.update_commands()
+
+
+def damage_words(file: str, saved: int) -> str:
+    """What became of a damaged chat file that was set aside under the name ``file``."""
+    if not saved:
+        return tr("The chat file was damaged. It is kept as {file}; no chat in it could be read, so a new one was made.", file=file)
+    return trn(
+        "The chat file was damaged. It is kept as {file}; {count} chat could be saved from it.",
+        "The chat file was damaged. It is kept as {file}; {count} chats could be saved from it.",
+        saved,
+        file=file,
+    )

@@ -15,8 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from app.core.chat import Attachment
+from app.core.tree import ChatTree
 from app.store import ChatStore, StoreError, schema
 from app.store.connection import transaction
+from app.store.salvage import salvage
 
 NOBODY = 65534
 
@@ -58,28 +61,103 @@ def write_chats(path: Path, count: int = 50) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("damage", ["header", "middle", "text file", "cut off"])
-def test_a_damaged_file_is_set_aside_unchanged_and_chats_begin_anew(path: Path, damage: str):
-    write_chats(path)
+DAMAGES = ("header", "middle", "text file", "cut off", "empty pages")
+
+
+def damage(path: Path, kind: str) -> bytes:
+    """Breaks the file; what it holds then."""
     content = bytearray(path.read_bytes())
-    if damage == "header":
+    if kind == "header":
         content[:100] = bytes(100)
-    elif damage == "middle":
-        content[4096:20480] = b"\xff" * 16384
-    elif damage == "text file":
+    elif kind == "middle":
+        content[len(content) // 2 : len(content) // 2 + 16384] = b"\xff" * 16384
+    elif kind == "text file":
         content = bytearray(b"these are not the chats " * 500)
-    else:
+    elif kind == "cut off":
         del content[len(content) // 2 :]
+    else:
+        for page in range(8, len(content) // 4096, 16):
+            content[page * 4096 : (page + 1) * 4096] = bytes(4096)
     path.write_bytes(content)
+    return bytes(content)
+
+
+@pytest.mark.parametrize("kind", DAMAGES)
+def test_a_damaged_file_is_set_aside_unchanged_and_what_can_be_read_is_saved(path: Path, kind: str):
+    write_chats(path, 400)
+    content = damage(path, kind)
     store = ChatStore(path)
     assert store.moved_aside is not None and store.moved_aside.parent == path.parent
     assert store.moved_aside.read_bytes() == content
-    assert store.chats() == []
-    store.create_chat("new")
+    whole = [f"message {i} " * 50 for i in range(400)]
+    saved = [message.content for chat in store.chats() for message in store.messages(chat.id)]
+    if kind in ("header", "text file"):
+        assert store.saved_chats == 0 and saved == []
+    else:
+        assert store.saved_chats == 1 and set(saved) <= set(whole) and len(saved) > (150 if kind == "cut off" else 350)
+        (chat,) = store.chats()
+        assert [m.id for m in ChatTree(store.messages(chat.id)).path(None)] == [m.id for m in store.messages(chat.id)]
+        assert [hit.chat.id for hit in store.search("message")] == [chat.id]
+    chat = store.create_chat("new")
+    store.add_message(chat.id, "user", "goes on", "sent")
     store.close()
     again = ChatStore(path)
-    assert [chat.title for chat in again.chats()] == ["new"] and again.moved_aside is None
+    assert again.chats()[0].title == "new" and again.moved_aside is None
+    assert len(again.chats()) == again.saved_chats + 1 + (len(saved) > 0)
     again.close()
+
+
+def test_a_chat_whose_own_row_is_lost_is_made_anew_from_its_messages(path: Path):
+    write_chats(path, 3)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("DELETE FROM chats")
+        db.execute("UPDATE messages SET parent_id = NULL WHERE id = 2")
+        db.commit()
+    with closing(sqlite3.connect(path)) as db, closing(sqlite3.connect(path.with_name("new"), isolation_level=None)) as new:
+        for step in schema.MIGRATIONS:
+            step(new)
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert salvage(path, new) == 1
+        assert new.execute("SELECT title FROM chats").fetchall() == [("message 0 message 0 message 0 message 0…",)]
+        assert new.execute("SELECT id, parent_id FROM messages").fetchall() == [(1, None), (2, 1), (3, 2)]
+
+
+def test_everything_in_a_readable_file_is_saved(path: Path):
+    """A branch, an attachment, options, a folder, a deleted chat and settings, from a file with nothing but a broken index."""
+    store = ChatStore(path)
+    chat = store.create_chat("kept", folder="Work", options={"temperature": 0.5})
+    first = store.add_message(chat.id, "user", "question", "sent", attachments=[Attachment("a.py", "x")])
+    shown = store.add_message(chat.id, "assistant", "one", "done", {"cycles": 1})
+    store.add_message(chat.id, "assistant", "two", "streaming", parent=first.id)
+    store.set_leaf(chat.id, shown.id)
+    store.delete_chat(store.create_chat("deleted").id)
+    store.set_setting("draft", {"text": "half"})
+    chats, messages, deleted = store.chats(), store.messages(chat.id), store.deleted_chats()
+    (root,) = store._db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'message_index_data'").fetchone()
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[(root - 1) * 4096 : root * 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    again = ChatStore(path)
+    assert again.saved_chats == 1
+    assert (again.chats(), again.messages(chat.id), again.deleted_chats()) == (chats, messages, deleted)
+    assert again.setting("draft") == {"text": "half"} and len(again.search("one")) == 1
+    again.close()
+
+
+def test_no_room_to_save_what_is_readable_still_sets_the_file_aside(path: Path, monkeypatch: pytest.MonkeyPatch):
+    write_chats(path, 50)
+    content = damage(path, "middle")
+
+    def full(*_anything: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    store = ChatStore(path)
+    assert store.saved_chats == 0 and store.chats() == []
+    assert store.moved_aside is not None and store.moved_aside.read_bytes() == content
+    store.close()
 
 
 def test_two_damaged_files_are_both_kept(path: Path):

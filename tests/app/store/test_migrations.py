@@ -85,6 +85,29 @@ def test_a_version_1_file_opens_with_all_it_held_each_chat_one_chain(old: Path):
     store.close()
 
 
+def rows_of(path: Path, columns: dict[str, str]) -> dict[str, list[tuple]]:
+    with closing(sqlite3.connect(path)) as db:
+        return {table: db.execute(f"SELECT {names} FROM {table} ORDER BY 1").fetchall() for table, names in columns.items()}
+
+
+@pytest.mark.parametrize("released", sorted(RELEASED.glob("*.sqlite3")), ids=lambda file: file.stem)
+def test_every_row_and_column_of_a_released_version_is_there_afterwards(path: Path, released: Path):
+    path.parent.mkdir()
+    shutil.copy(released, path)
+    with closing(sqlite3.connect(released)) as db:
+        tables = [
+            row[0]
+            for row in db.execute(
+                "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%' AND name NOT LIKE '%\\_%' ESCAPE '\\'"
+            )
+        ]
+        columns = {table: ", ".join(row[1] for row in db.execute(f"PRAGMA table_info({table})")) for table in tables}
+    assert {"chats", "messages", "settings"} <= columns.keys()
+    before = rows_of(path, columns)
+    ChatStore(path).close()
+    assert rows_of(path, columns) == before and len(before["messages"]) > 2
+
+
 def test_the_file_as_it_was_is_kept_beside_it(old: Path):
     before = old.read_bytes()
     ChatStore(old).close()

@@ -21,12 +21,22 @@ STARTER = "starter"
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """What is known of models now. ``fits`` is by catalog id, installed id or hub id; nothing where sizes are unknown."""
+    """What is known of models now. ``fits`` is by catalog id, installed id or hub id; nothing where sizes are unknown.
+
+    ``drafts`` has, by installed target, the installed draft that fits it.
+    """
 
     pairs: tuple[PairEntry, ...] = ()
     installed: tuple[InstalledModel, ...] = ()
     found: tuple[HubModel, ...] = ()
     fits: dict[str, Fit] = field(default_factory=dict)
+    drafts: dict[str, str] = field(default_factory=dict)
+
+    def pair_of(self, model: InstalledModel) -> str:
+        """What loads ``model`` with its draft: a ready pair of the catalog, or itself and the draft that is here."""
+        listed = next((name for name in model.used_by if name in self.ready_pairs), "")
+        draft = self.drafts.get(model.id)
+        return listed or (f"{model.id}+{draft}" if draft else model.id)
 
     @property
     def ready_pairs(self) -> set[str]:
@@ -146,7 +156,6 @@ def _pair_row(pair: PairEntry, shelf: Shelf) -> ModelRow:
 
 
 def _installed_row(model: InstalledModel, shelf: Shelf) -> ModelRow:
-    pair = next((name for name in model.used_by if name in shelf.ready_pairs), "")
     names = [pair.name for pair in shelf.pairs if pair.id in model.used_by]
     actions: list[Action] = []
     if model.state == "ready" and not model.is_draft:
@@ -165,12 +174,16 @@ def _installed_row(model: InstalledModel, shelf: Shelf) -> ModelRow:
         display_name(model),
         tuple(fact for fact in (tr("draft") if model.is_draft else "", size(model.bytes), source_words(model)) if fact),
         tr("ready") if model.state == "ready" else engine_words(model.problem),
-        draft=tr("Used by {names}.", names=", ".join(names)) if names else "" if model.is_draft else draft_words(None),
+        draft=tr("Used by {names}.", names=", ".join(names))
+        if names
+        else ""
+        if model.is_draft
+        else draft_words(shelf.drafts.get(model.id)),
         about=str(model.path),
         fit=shelf.fits.get(model.id),
         actions=tuple(actions),
         bytes=model.bytes,
-        loads=pair or model.id,
+        loads=shelf.pair_of(model),
     )
 
 

@@ -27,7 +27,7 @@ from engine.models.store_types import HubModel, InstalledModel
 CONTEXTS = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144)
 CONTEXT = 32_768
 RESULTS = 30
-FOLDERS = "model_folders"
+FOLDERS, DRAFTS = "model_folders", "fetched_drafts"
 REFRESH_MS = 100
 QUIT_LIMIT_S = 0.5
 log = logging.getLogger(__name__)
@@ -67,16 +67,17 @@ class Library(QObject):
         self._look_id = self._search_id = 0
         self._tick = QTimer(self, interval=REFRESH_MS)
         self._tick.timeout.connect(self.job_changed)
-        downloads.finished.connect(lambda _model: self.refresh())
+        downloads.finished.connect(self._on_fetched)
 
     # Lists
 
     def refresh(self) -> None:
         """Looks again; ``changed`` follows. Only the latest look counts."""
         self._look_id += 1
-        look, context, found, folders = self._look_id, self.context, self._found, self.folders
+        look, context, found = self._look_id, self.context, self._found
+        folders, fetched = self.folders, dict(self._store.setting(DRAFTS, {}))
         self._background.run(
-            lambda: read_shelf(found, context, folders),
+            lambda: read_shelf(found, context, folders, fetched),
             lambda shelf: self._on_shelf(look, shelf),
             self._on_trouble,
             "look at models",
@@ -112,10 +113,7 @@ class Library(QObject):
     def keep_folder(self, folder: str, keep: bool = True) -> None:
         """Lists a folder among the models, or no longer; the folder itself stays as it is."""
         others = [known for known in self.folders if known != folder]
-        try:
-            self._store.set_setting(FOLDERS, [*others, folder] if keep else others)
-        except StoreError as error:
-            log.warning("%s not kept: %s", FOLDERS, error)  # it is opened all the same
+        self._keep(FOLDERS, [*others, folder] if keep else others)
         self.refresh()
 
     # Files
@@ -184,6 +182,14 @@ class Library(QObject):
             self.shelf = shelf
             self.changed.emit()
 
+    def _on_fetched(self, model: str) -> None:
+        """Remembers which draft came with a target: its name need not tell it."""
+        download = self._downloads.find(model)
+        if download is not None and download.plan is not None and download.plan.draft:
+            target = download.plan.repositories[0]
+            self._keep(DRAFTS, self._store.setting(DRAFTS, {}) | {target: download.plan.draft})
+        self.refresh()
+
     def _on_found(self, asked: int, found: list[HubModel]) -> None:
         if asked == self._search_id:
             self.searching, self._found = False, tuple(found)
@@ -226,6 +232,12 @@ class Library(QObject):
 
     # Small parts
 
+    def _keep(self, key: str, value: object) -> None:
+        try:
+            self._store.set_setting(key, value)
+        except StoreError as error:
+            log.warning("%s not kept: %s", key, error)  # it counts until the program ends
+
     def _begin(self, job: Job, work: Callable[[Job], object], then: Callable) -> None:
         if self.job is not None:
             return
@@ -251,7 +263,7 @@ class Library(QObject):
         self.job_changed.emit()
 
 
-def read_shelf(found: tuple[HubModel, ...], context: int, folders: list[str]) -> Shelf:
+def read_shelf(found: tuple[HubModel, ...], context: int, folders: list[str], fetched: dict[str, str]) -> Shelf:
     """Looks at the catalog and the folders of this machine. Takes a while: not for the window's thread."""
     pairs, installed = tuple(models.list_pairs()), models.installed()
     known_paths = {model.path for model in installed}
@@ -259,7 +271,18 @@ def read_shelf(found: tuple[HubModel, ...], context: int, folders: list[str]) ->
     known: list[tuple[str, str | InstalledModel | HubModel]] = [(pair.id, pair.id) for pair in pairs]
     known += [(model.id, model) for model in installed] + [(model.repository, model) for model in found]
     fits = {name: fit for name, model in known if (fit := models.fits(model, context)) is not None}
-    return Shelf(pairs, tuple(installed), found, fits)
+    return Shelf(pairs, tuple(installed), found, fits, _drafts(installed, fetched))
+
+
+def _drafts(installed: list[InstalledModel], fetched: dict[str, str]) -> dict[str, str]:
+    """By target, its draft: the one that was fetched with it, else one whose name and numbers fit."""
+    ready = {model.id: model for model in installed if model.state == "ready"}
+    known = {target: draft for target, draft in fetched.items() if target in ready and draft in ready}
+    for draft in (model for model in ready.values() if model.is_draft):
+        for target in (model for model in ready.values() if not model.is_draft and model.id not in known):
+            if models.belongs_to(draft, target):
+                known[target.id] = draft.id
+    return known
 
 
 def _opened(folder: Path) -> InstalledModel:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from engine.models.hub_search import search_hub
     from engine.models.hub_token import read_token, save_token
     from engine.models.inventory import installed
+    from engine.models.pairing import belongs_to
     from engine.models.planning import plan_download
     from engine.models.starter import ensure_starter, verify_starter
     from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
@@ -33,6 +34,7 @@ _HOMES = {
     "gguf_import": ("import_gguf",),
     "hub_search": ("search_hub",),
     "inventory": ("installed",),
+    "pairing": ("belongs_to",),
     "planning": ("plan_download",),
     "starter": ("ensure_starter", "verify_starter"),
     "store_types": ("Fit", "HubModel", "InstalledModel", "MemoryNeed"),
@@ -56,6 +58,7 @@ __all__ = [
     "Progress",
     "RemoteFile",
     "ResolvedPair",
+    "belongs_to",
     "delete_model",
     "discard",
     "ensure_starter",

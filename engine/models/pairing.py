@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -10,6 +11,7 @@ from engine.models.catalog import CatalogPair, read_catalog
 from engine.models.download_types import DownloadProblem
 from engine.models.hub_client import ask
 from engine.models.repository import RemoteRepository, base_models, read_repository
+from engine.models.store_types import InstalledModel
 
 CANDIDATES = 8
 DRAFT_NAME = re.compile(r"[-_.](dflash2?|speculator\.dflash2?)(-.*)?$", re.IGNORECASE)
@@ -63,6 +65,17 @@ def draft_matches(draft: dict[str, Any], target: dict[str, Any]) -> bool:
             return False
     layers = draft.get("num_target_layers")
     return layers in (None, shapes[1].get("num_hidden_layers"))
+
+
+def belongs_to(draft: InstalledModel, target: InstalledModel) -> bool:
+    """Whether an installed draft is named for an installed target and the numbers of both agree. Reads their configs."""
+    if DRAFT_NAME.sub("", draft.id.rsplit("/", 1)[-1]).lower() != plain_name(target.id).lower():
+        return False
+    try:
+        configs = [json.loads((model.path / "config.json").read_text(encoding="utf-8")) for model in (draft, target)]
+    except (OSError, ValueError):
+        return False
+    return draft_matches(configs[0], configs[1])
 
 
 def _is_named_for(info: Any, name: str, target: RemoteRepository) -> bool:

@@ -351,3 +351,34 @@ def test_checking_can_be_stopped(qtbot, hub, window, manager, monkeypatch):
     assert library.job is None and job.cancel.is_set() and manager.job_label.isHidden()
     qtbot.wait(100)
     assert manager.banner.text == ""
+
+
+DRAFT_CONFIG = b'{"architectures": ["DFlashDraftModel"], "hidden_size": 64, "vocab_size": 500, "num_target_layers": 4}'
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_a_target_is_chatted_with_together_with_the_draft_that_came_with_it(qtbot, hub, window, manager, remembered):
+    offer(hub)
+    offer(hub, "other/model-DFlash")
+    hub.repositories["other/model-DFlash"].files["config.json"] = DRAFT_CONFIG
+    with qtbot.waitSignal(window.services.downloads.finished, timeout=10_000):
+        window.services.downloads.get(MODEL)
+    if not remembered:  # as for models that another program has fetched
+        window.services.store.set_setting("fetched_drafts", {})
+        manager._library.refresh()
+    row = wait_row(qtbot, manager, MODEL)
+    assert row.draft == "Comes with its draft other/model-DFlash."
+    press(qtbot, manager, "chat")
+    wait_ready(qtbot, window.services.client)
+    assert window.services.client.pair == f"{MODEL}+other/model-DFlash"
+    assert window.models.box.currentText() == MODEL
+
+
+def test_a_draft_of_other_numbers_is_not_taken_for_the_target_s(qtbot, hub, window, manager):
+    offer(hub)
+    offer(hub, "other/model-DFlash")
+    hub.repositories["other/model-DFlash"].files["config.json"] = DRAFT_CONFIG.replace(b"64", b"96")
+    for name in (MODEL, "other/model-DFlash"):
+        window.services.downloads.get(name)
+        wait_stage(qtbot, window.services.downloads, "done", name)
+    assert wait_row(qtbot, manager, MODEL).draft == "No draft: runs with lookup."

@@ -37,8 +37,9 @@ class ModelManager(QObject):
 
     def loose(self) -> list[PairEntry]:
         """The models on this machine that can be loaded and are in no ready pair of the catalog."""
-        models = standing_alone(self._window.services.library.shelf)
-        return [PairEntry(model.id, display_name(model), str(model.path), "ready", model.bytes) for model in models]
+        shelf = self._window.services.library.shelf
+        models = standing_alone(shelf)
+        return [PairEntry(shelf.pair_of(model), display_name(model), str(model.path), "ready", model.bytes) for model in models]
 
     def retire(self) -> None:
         """Hides it for good."""

@@ -31,7 +31,7 @@ from app.services.downloads import Downloads
 from app.services.library import CONTEXTS, Job, Library
 from app.ui import theme
 from app.ui.banner import Banner
-from app.ui.models.detail import Detail
+from app.ui.models.detail import MAIN, Detail
 from app.ui.models.row_list import RowList
 
 SETTLE_MS = 300  # typing rests this long before the hub is asked
@@ -134,6 +134,8 @@ class ModelsWindow(QWidget):
         downloads.listed.connect(self.fill)
         for keys in (QKeySequence(QKeySequence.StandardKey.Close), QKeySequence("Escape")):
             QShortcut(keys, self, self.close)
+        below = QShortcut(QKeySequence("Down"), self.search, self.list.setFocus)
+        below.setContext(Qt.ShortcutContext.WidgetShortcut)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self, self.search.setFocus)
         self._show_job()
         self._show_token()
@@ -219,7 +221,8 @@ class ModelsWindow(QWidget):
         self.detail.show_row(row, busy=self._library.job is not None)
 
     def _on_opened(self, row: ModelRow | None) -> None:
-        if row is not None and row.actions and row.actions[0] in ("chat", "get", "get anyway", "resume"):
+        """Return and a double click do what the first button says."""
+        if row is not None and row.actions and row.actions[0] in MAIN:
             self.act(row.actions[0], row.id)
 
     def _on_text(self, text: str) -> None:

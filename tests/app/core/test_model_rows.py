@@ -84,6 +84,13 @@ def test_a_model_of_a_ready_pair_is_listed_with_the_pair_only():
     assert [row.id for row in disk_rows(shelf)] == ["org/small", "org/alone", "org/draft"]
 
 
+def test_a_model_whose_draft_is_here_is_chatted_with_as_a_pair():
+    shelf = Shelf(installed=(here("org/alone"), here("org/alone-DFlash", is_draft=True)), drafts={"org/alone": "org/alone-DFlash"})
+    assert row(shelf, "org/alone").loads == "org/alone+org/alone-DFlash"
+    assert row(shelf, "org/alone").draft == "Comes with its draft org/alone-DFlash."
+    assert row(Shelf(installed=(here("org/alone"),)), "org/alone").loads == "org/alone"
+
+
 @pytest.mark.parametrize(
     ("model", "actions", "source"),
     [

@@ -151,6 +151,12 @@ class Detail(QWidget):
         self._show_trouble(row.trouble if row else None)
         self.restyle()
 
+    def narrowest(self) -> int:
+        """The width in pixels at which nothing is cut, whatever is shown."""
+        beside = [self.buttons[action].sizeHint().width() for action in ("verify", "repair", "delete")]
+        line = sum(beside) + theme.S * (len(beside) - 1)
+        return max(line, self.token.minimumSizeHint().width()) + 2 * theme.L
+
     def restyle(self) -> None:
         """Follows the palette."""
         colours = theme.current()

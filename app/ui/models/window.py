@@ -86,7 +86,7 @@ class ModelsWindow(QWidget):
         scroll.setFrameShape(QScrollArea.Shape.NoFrame)
         scroll.setAccessibleName(tr("The chosen model"))
         scroll.setWidget(self.detail)
-        scroll.setMinimumWidth(self.detail.minimumSizeHint().width() + scroll.verticalScrollBar().sizeHint().width())
+        scroll.setMinimumWidth(self.detail.narrowest() + scroll.verticalScrollBar().sizeHint().width())
         self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False)
         self.splitter.addWidget(self.list)
         self.splitter.addWidget(scroll)

@@ -23,6 +23,7 @@ class AboutDialog(QDialog):
         self.setWindowTitle(tr("About Slipstream"))
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         picture = QLabel()
+        picture.setAccessibleName(tr("Slipstream's icon"))
         picture.setPixmap(theme.app_icon().pixmap(SIDE, SIDE))
         name = QLabel(f"Slipstream {__version__}")
         name.setFont(theme.scaled_font(130, QFont.Weight.DemiBold))

@@ -25,6 +25,7 @@ class Banner(QFrame):
         self._run_second: Callable[[], None] | None = None
         self._until: Until = "dismissed"
         self._icon = QLabel()
+        self._icon.setAccessibleName(tr("Warning"))
         self.label = QLabel(wordWrap=True)
         self.label.setTextFormat(Qt.TextFormat.PlainText)
         self.label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFont, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
 
+from app.core.words import tr
 from app.ui import theme
 
 
@@ -29,6 +30,12 @@ class ElidedLabel(QLabel):
         painter.setPen(self.palette().color(self.foregroundRole()))
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
         painter.drawText(self.rect(), int(self.alignment()), shown)
+
+
+def name_buttons(field: QLineEdit) -> None:
+    """Gives the icons inside a search field names: Qt gives its clear button none."""
+    for button in field.findChildren(QToolButton):
+        button.setAccessibleName(tr("Clear the search"))
 
 
 class Figure(QLabel):

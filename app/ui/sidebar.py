@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QToolButton, QVBoxLayout, QWidg
 from app.core.words import tr
 from app.ui import theme
 from app.ui.chat_list import ChatList
+from app.ui.labels import name_buttons
 
 SEARCH_MS = 150
 
@@ -41,7 +42,9 @@ class Sidebar(QWidget):
         super().__init__(parent)
         self.search = SearchField(placeholderText=tr("Search chats"), clearButtonEnabled=True)
         self.search.setAccessibleName(tr("Search chats"))
+        name_buttons(self.search)
         self._search_icon = self.search.addAction(theme.icon("search"), QLineEdit.ActionPosition.LeadingPosition)
+        self._search_icon.setText(tr("Search chats"))
         self.chats, self.note = ChatList(), QLabel(wordWrap=True)
         self._settle = QTimer(self, interval=SEARCH_MS, singleShot=True)
         self._settle.timeout.connect(lambda: self.search_changed.emit(self.search.text()))

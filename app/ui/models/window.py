@@ -31,6 +31,7 @@ from app.services.downloads import Downloads
 from app.services.library import CONTEXTS, Job, Library
 from app.ui import theme
 from app.ui.banner import Banner
+from app.ui.labels import name_buttons
 from app.ui.models.detail import MAIN, Detail
 from app.ui.models.row_list import RowList
 
@@ -48,6 +49,7 @@ class ModelsWindow(QWidget):
         self._library, self._downloads = library, downloads
         self.setWindowTitle(tr("Models"))
         self.search = QLineEdit(placeholderText=tr("Search here and on the hub"), clearButtonEnabled=True)
+        name_buttons(self.search)
         self.search.setAccessibleName(tr("Search models"))
         self.context = QComboBox()
         self.context.setAccessibleName(tr("Context that models have to fit with"))

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from app.core.words import number, tr
+from app.core.words import mark, number, tr, trn
 from engine import Finished, GenerationRequest
 
-MODE_NAMES = {"auto": "Auto", "dflash": "DFlash", "baseline": "Plain", "lookup": "Lookup"}
+MODE_NAMES = {"auto": mark("Auto"), "dflash": "DFlash", "baseline": mark("Plain"), "lookup": mark("Lookup")}
 
 
 def rate(tok_s: float) -> str:
     """Tokens per second in words: one decimal below ten, where it still says something."""
-    return f"{tok_s:.1f} tok/s" if tok_s < 9.95 else f"{tok_s:,.0f} tok/s"
+    return tr("{rate} tok/s", rate=number(tok_s, ",.1f" if tok_s < 9.95 else ",.0f"))
 
 
 def percent(share: float) -> str:
@@ -25,9 +25,9 @@ def percent(share: float) -> str:
 def seconds(duration_s: float) -> str:
     """A duration in words: a decimal below a minute, minutes from there."""
     if duration_s < 59.95:
-        return f"{duration_s:.1f} s"
+        return f"{number(duration_s, '.1f')} s"
     minutes, rest = divmod(round(duration_s), 60)
-    return f"{minutes} min {rest} s"
+    return tr("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
 
 
 SIZE_UNITS = ("B", "kB", "MB", "GB", "TB")
@@ -59,8 +59,8 @@ def _in_power(count: int, power: int) -> str:
 def cache_words(cached_tokens: int, prompt_tokens: int, source: str) -> str:
     """What the prefix cache gave, or why nothing; "" where that is not known."""
     if cached_tokens:
-        return f"{cached_tokens:,} of {prompt_tokens:,} prompt tokens from {source}"
-    return f"no prompt tokens from the cache: {source}" if source else ""
+        return tr("{cached} of {total} prompt tokens from {source}", cached=cached_tokens, total=prompt_tokens, source=source)
+    return tr("no prompt tokens from the cache: {reason}", reason=source) if source else ""
 
 
 def answer_statistics(finished: Finished, request: GenerationRequest | None = None) -> dict[str, Any]:
@@ -87,20 +87,23 @@ def statistics_line(statistics: Mapping[str, Any] | None) -> str:
         return ""
     parts = []
     if statistics.get("kept_tokens") is not None:
-        parts.append(f"approximate: {statistics['kept_tokens']:,} of {statistics.get('prompt_tokens', 0):,} prompt tokens read")
+        kept, prompt = statistics["kept_tokens"], statistics.get("prompt_tokens", 0)
+        parts.append(tr("approximate: {kept} of {total} prompt tokens read", kept=kept, total=prompt))
     if statistics.get("dropped_messages"):
-        parts.append(f"without the oldest {statistics['dropped_messages']:,} messages")
+        count = statistics["dropped_messages"]
+        parts.append(trn("without the oldest message", "without the oldest {count} messages", count))
     if statistics.get("decode_tok_s"):
         parts.append(rate(statistics["decode_tok_s"]))
     if statistics.get("acceptance_rate") is not None:
-        parts.append(f"{statistics.get('tokens_per_cycle', 0.0):.1f} tokens/cycle")
-        parts.append(f"{percent(statistics['acceptance_rate'])} accepted")
+        parts.append(tr("{count} tokens/cycle", count=number(statistics.get("tokens_per_cycle", 0.0), ".1f")))
+        parts.append(tr("{share} accepted", share=percent(statistics["acceptance_rate"])))
     elif statistics.get("mode") == "baseline":
-        parts.append("plain decoding")
+        parts.append(tr("plain decoding"))
     if statistics.get("ttft_s") is not None:
-        parts.append(f"first {seconds(statistics['ttft_s'])}")
+        parts.append(tr("first {time}", time=seconds(statistics["ttft_s"])))
     if statistics.get("cached_tokens"):
-        parts.append(cache_words(statistics["cached_tokens"], statistics.get("prompt_tokens", 0), statistics.get("cache", "cache")))
+        source = statistics.get("cache", tr("cache"))
+        parts.append(cache_words(statistics["cached_tokens"], statistics.get("prompt_tokens", 0), source))
     if statistics.get("finish_reason") == "length":
-        parts.append("cut where the context ends" if statistics.get("context_full") else "cut at the token limit")
+        parts.append(tr("cut where the context ends") if statistics.get("context_full") else tr("cut at the token limit"))
     return " · ".join(parts)

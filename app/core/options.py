@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -53,7 +55,10 @@ class ChatOptions:
         numbers: dict[str, Any] = {}
         for name, (lowest, highest) in RANGES.items():
             kind = int if name in ("top_k", "max_tokens") else float
-            numbers[name] = kind(min(max(kind(getattr(self, name)), kind(lowest)), kind(highest)))
+            value = kind(getattr(self, name))
+            if math.isnan(value):
+                raise ValueError(f"{name} is no number")
+            numbers[name] = kind(min(max(value, kind(lowest)), kind(highest)))
         return replace(
             self,
             system=clean_text(str(self.system))[:SYSTEM_LENGTH],
@@ -65,11 +70,11 @@ class ChatOptions:
 
     def with_values(self, values: Mapping[str, Any]) -> ChatOptions:
         """These options with some of ``values`` taken over; what is unknown or unusable is left out."""
-        known = {field.name for field in fields(ChatOptions)}
-        try:
-            return replace(self, **{name: value for name, value in values.items() if name in known}).checked()
-        except (ValueError, TypeError, OverflowError):
-            return self
+        known, options = {field.name for field in fields(ChatOptions)}, self
+        for name in known & values.keys():
+            with contextlib.suppress(ValueError, TypeError, OverflowError):
+                options = replace(options, **{name: values[name]}).checked()
+        return options
 
     def values(self) -> dict[str, Any]:
         """The options as a chat keeps them."""

@@ -6,19 +6,22 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
 
+from app.core.answer_details import answer_details, note
 from app.core.chat import ChatMessage, State
 from app.core.figures import statistics_line
 from app.core.sanitize import break_long_runs
+from app.core.words import mark, tr
 from app.ui import theme
 from app.ui.answer_body import AnswerBody
 from app.ui.attachment_chips import SentAttachments
 from app.ui.blocks import TextBlock
+from app.ui.details_popup import DetailsPopup
 
 SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
 NOTES: dict[State, str] = {
-    "stopped": "Stopped",
-    "interrupted": "Interrupted: Slipstream ended before the answer did",
-    "failed": "Failed before the end",
+    "stopped": mark("Stopped"),
+    "interrupted": mark("Interrupted: Slipstream ended before the answer did"),
+    "failed": mark("Failed before the end"),
 }
 
 
@@ -28,12 +31,12 @@ class UserMessage(QWidget):
     def __init__(self, message: ChatMessage, text_size: int, parent: QWidget | None = None):
         super().__init__(parent)
         self.message = message
-        self._label = QLabel("You")
-        self._text = TextBlock("Your message", text_size)
+        self._label = QLabel(tr("You"))
+        self._text = TextBlock(tr("Your message"), text_size)
         self._more = QToolButton(autoRaise=True)
         self._more.clicked.connect(self.show_all)
         self._more.setVisible(len(message.content) > SHOWN_OF_USER)
-        self._more.setText(f"Show all {len(message.content):,} characters")
+        self._more.setText(tr("Show all {count} characters", count=len(message.content)))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.S, theme.M, theme.S + 2)
         layout.setSpacing(theme.XS)
@@ -77,18 +80,20 @@ class AnswerMessage(QWidget):
         super().__init__(parent)
         self.message = message
         self.body = AnswerBody(text_size)
-        self._waiting = QLabel("Working …")
+        self._waiting = QLabel(tr("Working …"))
         self._line = QLabel()
         self._line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self._line.setAccessibleName("Answer statistics")
+        self._line.setAccessibleName(tr("Answer statistics"))
         self._note = QLabel()
-        self._copy = self._button("copy", "Copy answer", self.copy_answer)
-        self._retry = self._button("retry", "Answer again", self.retry_asked.emit)
+        self._copy = self._button("copy", tr("Copy answer"), self.copy_answer)
+        self._retry = self._button("retry", tr("Answer again"), self.retry_asked.emit)
+        self._details = self._button("info", tr("Details of this answer"), self.show_details)
         self.tools = footer = QHBoxLayout()  # the transcript puts its own buttons at the end
         footer.setSpacing(theme.S)
         for label in (self._note, self._line):
             footer.addWidget(label)
         footer.addStretch(1)
+        footer.addWidget(self._details)
         footer.addWidget(self._copy)
         footer.addWidget(self._retry)
         layout = QVBoxLayout(self)
@@ -127,6 +132,11 @@ class AnswerMessage(QWidget):
         """Puts the answer's Markdown on the clipboard, without what was thought."""
         QGuiApplication.clipboard().setText(self.body.answer)
 
+    def show_details(self) -> None:
+        """Opens all figures of the answer."""
+        rows, why = answer_details(self.message.statistics), note(self.message.statistics)
+        DetailsPopup(tr("Details of this answer"), rows, why, self).show_at(self._details, above=True)
+
     @property
     def statistics_text(self) -> str:
         """The line under the answer, as shown."""
@@ -148,15 +158,17 @@ class AnswerMessage(QWidget):
         theme.tint(self._note, colours.warning)
         self._copy.setIcon(theme.icon("copy", colours.quiet))
         self._retry.setIcon(theme.icon("retry", colours.quiet))
+        self._details.setIcon(theme.icon("info", colours.quiet))
 
     def _show_state(self) -> None:
         streaming = self.message.state == "streaming"
         self._waiting.setVisible(streaming and not self.body.text)
         self.body.show_thinking_time((self.message.statistics or {}).get("thinking_s"))
         self._line.setText(statistics_line(self.message.statistics))
-        self._note.setText(NOTES.get(self.message.state, ""))
+        self._note.setText(tr(NOTES[self.message.state]) if self.message.state in NOTES else "")
         self._line.setVisible(bool(self._line.text()))
         self._note.setVisible(bool(self._note.text()))
+        self._details.setVisible(bool(self._line.text()))
         self._copy.setVisible(not streaming and bool(self.body.text))
         self._retry.setVisible(False)
 

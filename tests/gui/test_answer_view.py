@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication, QTextCursor
-from PySide6.QtWidgets import QMessageBox
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.ui.code_block import LONG, CodeBlock
 from app.ui.links import ask_to_open
@@ -187,3 +187,17 @@ def test_a_long_code_block_has_its_copy_button_at_both_ends(qtbot, body):  # noq
     assert QGuiApplication.clipboard().text() == code
     settle(qtbot, body)
     qtbot.waitUntil(lambda: long._copy.text() == "Copy", timeout=3_000)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support (raise|grabbing)")
+def test_the_figures_of_an_answer_open_by_keyboard_and_close_with_escape(qtbot, window):
+    answer = ask(qtbot, window)
+    answer._details.setFocus()
+    qtbot.keyClick(answer._details, Qt.Key.Key_Space)
+    popup = QApplication.activePopupWidget()
+    figures = answer.message.statistics
+    rows = dict(popup.rows)
+    assert rows["Tokens of the answer"] == str(figures["completion_tokens"]) and rows["Seed"] == "0"
+    assert rows["Accepted"].endswith(f"{figures['accepted']} of {figures['proposed']}")
+    qtbot.keyClick(popup, Qt.Key.Key_Escape)
+    assert QApplication.activePopupWidget() is None

@@ -51,3 +51,10 @@ def test_built_in_presets_keep_instructions_and_length_and_the_user_s_own_hold_e
     assert (mine.name, mine.built_in) == ("My own", False) and ChatOptions().with_values(mine.values) == own
     with pytest.raises(ValueError, match="name"):
         user_preset(" \n", {})
+
+
+def test_one_unusable_value_costs_only_itself():
+    options = ChatOptions().with_values(
+        {"temperature": "warm", "top_k": 12, "min_p": float("nan"), "seed": "x", "max_tokens": 9e99}
+    )
+    assert (options.temperature, options.top_k, options.min_p, options.seed) == (0.0, 12, 0.0, 0)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from engine.decoding.curve import CostCurve
-from engine.errors import Cancelled, ContextOverflow, ModelError, RequestError, SetupError, SlipstreamError
+from engine.errors import Cancelled, ContextOverflow, ModelError, NotEnoughMemory, RequestError, SetupError, SlipstreamError
 from engine.events import (
     Approximate,
     BlockLength,
@@ -75,6 +75,7 @@ __all__ = [
     "Message",
     "Mode",
     "ModelError",
+    "NotEnoughMemory",
     "Notice",
     "PairInfo",
     "PrefillProgress",

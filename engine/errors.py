@@ -9,6 +9,17 @@ class ModelError(SlipstreamError):
     """A model, draft or checkpoint file cannot be used."""
 
 
+class NotEnoughMemory(ModelError):
+    """A pair does not fit this machine's memory. Bytes: ``needed`` by it, ``available`` to models here."""
+
+    def __init__(self, name: str, context: int, needed: int, available: int):
+        self.needed, self.available = needed, available
+        super().__init__(
+            f"{name} needs about {needed / 1e9:,.1f} GB of memory with {context:,} tokens of context, and models may use "
+            f"{available / 1e9:,.1f} GB here: choose a smaller model."
+        )
+
+
 class UnknownModel(ModelError):
     """The name of a model or pair means nothing here: a mistyped id or path."""
 

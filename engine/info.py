@@ -21,7 +21,8 @@ class Learned:
 class PairInfo:
     """A loaded pair. ``block_length`` is 0 and ``draft_name`` None where there is no draft; ``no_draft_reason`` says why.
 
-    ``context_length`` is in tokens, ``weights_bytes`` covers target and draft as they stand in memory.
+    ``context_length`` is in tokens; ``draft_context_length`` is how many tokens back the draft sees, None where there is none.
+    ``weights_bytes`` covers target and draft as they stand in memory.
     ``kv_bits`` and ``draft_bits`` are those it was loaded with.
 
     ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
@@ -46,5 +47,6 @@ class PairInfo:
     exact_widths: tuple[int, ...] | None = None
     learned: Learned | None = None
     notices: tuple[str, ...] = ()
+    draft_context_length: int | None = None
     costs: CostCurve | None = None
     thinking_switch: bool = False

@@ -32,6 +32,7 @@ from engine.learned import LearnedDrafts
 from engine.learning import Learner
 from engine.models import ResolvedPair, resolve_pair
 from engine.models.checkpoint import weight_files
+from engine.models.fit import check_memory
 from engine.models.paths import cache_folder
 from engine.models.starter import ensure_starter
 from engine.options import LoadOptions
@@ -55,12 +56,13 @@ def load(
     options = options or LoadOptions()
     report = _Reporter(progress, cancel)
     resolved = ensure_starter(progress, cancel) if pair == "starter" else resolve_pair(pair)
-    report("Loading the target", 0.1)
     on_cpu = mx.default_device() == mx.cpu
+    check_memory(resolved, expanded=on_cpu, options=options)
+    report("Loading the target", 0.1)
     dtype = mx.float32 if on_cpu else None  # quantised and bf16 products are slow on the CPU
     if on_cpu:
         mx.set_cache_limit(CPU_CACHE_BYTES)
-    target = load_target(resolved.target, dtype, options.kv_bits)
+    target = load_target(resolved.target, dtype, options.kv_bits, lambda part: report("Loading the target", 0.1 + 0.5 * part))
     report("Loading the tokenizer", 0.6)
     tokenizer = read_tokenizer(resolved.target)
     return _assemble(_Parts(resolved, target, tokenizer, dtype, options), report)
@@ -229,7 +231,16 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
         weights_bytes=sum(array.nbytes for array in weights),
         kv_bits=options.kv_bits,
         draft_bits=options.draft_bits if draft else None,
+        draft_context_length=_draft_context(draft, target.shape.context_length),
     )
+
+
+def _draft_context(draft: Drafter | None, longest: int) -> int | None:
+    """How many tokens before a block the draft can see; a draft with a window in every layer sees no more than the widest."""
+    if not isinstance(draft, DFlashDrafter):
+        return None
+    reach = draft.model.make_context().reach
+    return longest if reach is None else min(longest, reach)
 
 
 def cost_identity(pair: ResolvedPair, block_length: int, options: LoadOptions) -> list[str]:

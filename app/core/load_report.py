@@ -13,7 +13,7 @@ def load_report(info: PairInfo) -> list[tuple[str, str]]:
     lines = [
         (tr("Model"), info.name),
         (tr("Draft"), _draft(info)),
-        (tr("Context"), tr("{count} tokens", count=info.context_length)),
+        (tr("Context"), _context(info)),
         (tr("Family"), info.family),
         (tr("Runs on"), tr("{device}, in {dtype}", device=info.device, dtype=info.dtype)),
         (tr("Weights in memory"), size(info.weights_bytes)),
@@ -29,6 +29,13 @@ def load_report(info: PairInfo) -> list[tuple[str, str]]:
 def load_report_text(info: PairInfo) -> str:
     """The same as plain text, a line each."""
     return "\n".join(f"{label}: {text}" for label, text in load_report(info))
+
+
+def _context(info: PairInfo) -> str:
+    words = tr("{count} tokens", count=info.context_length)
+    if info.draft_context_length is None:
+        return words
+    return tr("{words}, of which the draft sees the last {count}", words=words, count=info.draft_context_length)
 
 
 def _draft(info: PairInfo) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from engine.errors import ModelError
+from engine.errors import ModelError, NotEnoughMemory
 from engine.models.catalog import CatalogPair, read_catalog, resolve_pair
+from engine.models.entries import ResolvedPair
 from engine.models.memory_need import memory_need
 from engine.models.room import gigabytes
 from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
+from engine.options import LoadOptions
 
 DEFAULT_CONTEXT = 8192
 TIGHT = 0.85  # of what models may use; above it other programs feel it
@@ -34,6 +36,23 @@ def fits(model: str | InstalledModel | HubModel, context: int = DEFAULT_CONTEXT,
     """
     need = _need(model)
     return None if need is None else judge(need, context, machine_memory() if memory_bytes is None else memory_bytes)
+
+
+def check_memory(pair: ResolvedPair, expanded: bool, options: LoadOptions) -> None:
+    """Raises ``NotEnoughMemory`` where the pair cannot fit with ``options.context_tokens`` in its caches.
+
+    ``expanded``: weights and caches are fp32, as on the CPU. A pair whose files cannot be read passes: loading says why.
+    """
+    if options.memory_bytes == 0:
+        return
+    available = machine_memory() if options.memory_bytes is None else options.memory_bytes
+    try:
+        need = memory_need(pair.target, pair.draft, expanded, options.kv_bits)
+    except (ModelError, KeyError, TypeError, ValueError):
+        return
+    context = min(options.context_tokens, need.longest) if need.longest else options.context_tokens
+    if need.at(context) > available:
+        raise NotEnoughMemory(pair.name, context, need.at(context), available)
 
 
 def judge(need: MemoryNeed, context: int, memory_bytes: int) -> Fit:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx.utils import tree_flatten
 from mlx_lm.utils import load_model
 
 from engine.errors import ModelError
@@ -17,13 +19,17 @@ from engine.targets.protocol import Target, TargetShape
 from engine.targets.registry import make_target, supported_families
 
 TEXT = ("text_config",)
+STEP_BYTES = 128 * 2**20  # read between two looks at whether loading was cancelled
 DEFAULT_CONTEXT = 4096  # where neither the config nor the family names one
 
 
-def load_target(folder: Path, dtype: mx.Dtype | None, kv_bits: int | None = None) -> Target:
+def load_target(
+    folder: Path, dtype: mx.Dtype | None, kv_bits: int | None = None, step: Callable[[float], None] | None = None
+) -> Target:
     """The target in ``folder``. Raises ``ModelError``.
 
     ``dtype`` expands and casts every weight; None runs them as stored. ``kv_bits`` quantises keys and values as they are kept.
+    ``step`` is called with the fraction of the weights that is read, often enough to cancel by raising.
     """
     config = Config.read(folder)
     family = config.need("model_type", str)
@@ -35,7 +41,7 @@ def load_target(folder: Path, dtype: mx.Dtype | None, kv_bits: int | None = None
     model = _read_model(folder, family)
     if dtype is not None:
         model = expand(model, dtype)
-    mx.eval(model.parameters())
+    _read_weights(model, step or (lambda fraction: None))
     shape = TargetShape(
         hidden_size=hidden_size,
         vocab_size=vocab_size or _embedding_rows(model) or config.need("vocab_size", int, TEXT),
@@ -46,6 +52,20 @@ def load_target(folder: Path, dtype: mx.Dtype | None, kv_bits: int | None = None
     if kv_bits is not None:
         target.quantise_cache(kv_bits)
     return target
+
+
+def _read_weights(model: nn.Module, step: Callable[[float], None]) -> None:
+    """Brings the weights into memory piece by piece."""
+    arrays = [array for _, array in tree_flatten(model.parameters())]
+    total, named, read = sum(array.nbytes for array in arrays), 0, 0
+    piece: list[mx.array] = []
+    for array in arrays:
+        piece.append(array)
+        named += array.nbytes
+        if named - read >= STEP_BYTES or named == total:
+            mx.eval(piece)
+            piece, read = [], named
+            step(read / total)
 
 
 def _embedding_rows(model: nn.Module) -> int | None:

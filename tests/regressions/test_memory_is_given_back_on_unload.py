@@ -1,0 +1,65 @@
+"""ml-explore/mlx-lm#1757, waybarrios/vllm-mlx#743: unloading or switching a model did not give its memory back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.models import ResolvedPair
+from tests.engine.tiny import copy_tokenizer, target_config, write_draft, write_target
+
+MEGABYTE = 2**20
+ROUNDS = """
+import json, sys, psutil, engine
+pair, rounds = sys.argv[1], int(sys.argv[2])
+held = []
+for _ in range(rounds):
+    loaded = engine.load(pair, options=engine.LoadOptions(prefix_disk_bytes=0))
+    list(loaded.generate(engine.GenerationRequest.of("Hello there", max_tokens=4)))
+    inside = psutil.Process().memory_info().rss
+    loaded.close()
+    del loaded
+    held.append((inside, psutil.Process().memory_info().rss))
+import mlx.core as mx
+print(json.dumps([held, mx.get_active_memory() + mx.get_cache_memory()]))
+"""
+
+
+def run_rounds(pair: str, rounds: int) -> tuple[list[tuple[int, int]], int]:
+    """Resident bytes with the pair loaded and after it was unloaded, for each round, and what MLX holds at the end."""
+    result = subprocess.run([sys.executable, "-c", ROUNDS, pair, str(rounds)], capture_output=True, text=True, check=True)
+    held, mlx = json.loads(result.stdout)
+    return held, mlx
+
+
+@pytest.fixture
+def tiny_pair(tmp_path: Path, starter: ResolvedPair) -> str:
+    """A pair of random weights, 25 MB as it stands in memory."""
+    size = {"vocab_size": 49152, "hidden_size": 128, "num_attention_heads": 4, "head_dim": 32, "num_hidden_layers": 3}
+    target = copy_tokenizer(starter.target, write_target(tmp_path / "target", **size))
+    return f"{target}+{write_draft(tmp_path / 'draft', target_config(**size))}"
+
+
+def test_the_starter_gives_back_its_weights(starter: ResolvedPair) -> None:
+    held, mlx = run_rounds("starter", 2)
+    assert mlx < MEGABYTE
+    for loaded, unloaded in held:
+        assert loaded - unloaded > 500 * MEGABYTE
+
+
+def test_a_few_rounds_leave_no_model_behind(tiny_pair: str) -> None:
+    held, mlx = run_rounds(tiny_pair, 5)
+    assert mlx < MEGABYTE
+    assert held[-1][1] - held[1][1] < 12 * MEGABYTE, "half of one model's weights"
+
+
+@pytest.mark.slow
+def test_two_hundred_rounds_of_load_chat_and_unload_stay_on_one_level(tiny_pair: str) -> None:
+    held, mlx = run_rounds(tiny_pair, 200)
+    assert mlx < MEGABYTE
+    growth = (held[-1][1] - held[9][1]) / 190
+    assert growth < 1.5 * MEGABYTE, f"{growth / MEGABYTE:.2f} MB a round"

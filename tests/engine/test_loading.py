@@ -118,7 +118,21 @@ def test_loading_reports_its_steps_and_can_be_cancelled_between_them(target: Pat
     write_draft(draft, target_config(**WIDE))
     with pytest.raises(Cancelled):
         load(f"{target}+{draft}", progress=progress, cancel=cancel)
-    assert stages == ["Loading the target", "Loading the tokenizer"]
+    assert list(dict.fromkeys(stages)) == ["Loading the target", "Loading the tokenizer"]
+
+
+def test_loading_can_be_cancelled_while_weights_are_read(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.targets.loading.STEP_BYTES", 2_000_000)
+    cancel, fractions = threading.Event(), []
+
+    def progress(step: LoadProgress) -> None:
+        fractions.append(step.fraction)
+        if len(fractions) == 2:
+            cancel.set()
+
+    with pytest.raises(Cancelled):
+        load(str(target), progress=progress, cancel=cancel)
+    assert len(fractions) == 2 and fractions[0] < fractions[1] < 0.6
 
 
 def test_the_draft_config_fixture_matches_what_the_loader_needs() -> None:

@@ -44,17 +44,12 @@ def tiny_pair(tmp_path: Path, starter: ResolvedPair) -> str:
     return f"{target}+{write_draft(tmp_path / 'draft', target_config(**size))}"
 
 
-def test_the_starter_gives_back_its_weights(starter: ResolvedPair) -> None:
-    held, mlx = run_rounds("starter", 2)
+def test_the_starter_gives_back_its_weights_each_of_five_times(starter: ResolvedPair) -> None:
+    held, mlx = run_rounds("starter", 5)
     assert mlx < MEGABYTE
     for loaded, unloaded in held:
         assert loaded - unloaded > 500 * MEGABYTE
-
-
-def test_a_few_rounds_leave_no_model_behind(tiny_pair: str) -> None:
-    held, mlx = run_rounds(tiny_pair, 5)
-    assert mlx < MEGABYTE
-    assert held[-1][1] - held[1][1] < 12 * MEGABYTE, "half of one model's weights"
+    assert held[-1][1] - held[1][1] < 60 * MEGABYTE, "a tenth of its weights"
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def answer_problem(response: httpx2.Response, repository: str) -> DownloadProble
         action = (
             "accept them on its page with the account that your token belongs to, then try again."
             if had_token
-            else "accept them on its page, then put an access token of that account into the settings."
+            else "accept them on its page, then give Slipstream an access token of that account."
         )
         return DownloadProblem("gated", f"{repository} is given only to those who accept its terms", action, page)
     if status == 407:
@@ -160,9 +160,9 @@ def answer_problem(response: httpx2.Response, repository: str) -> DownloadProble
     if status in (401, 403):
         page = f"{endpoint()}/settings/tokens"
         if had_token:
-            action = "make a new one and put it into the settings."
+            action = "make a new one and give it to Slipstream."
             return DownloadProblem("token", "The access token is not valid or does not allow this", action, page)
-        return DownloadProblem("token", f"{repository} needs an access token", "put one into the settings.", page)
+        return DownloadProblem("token", f"{repository} needs an access token", "give Slipstream one.", page)
     return DownloadProblem("network", f"{host()} has a fault (status {status})", "try again later.")
 
 

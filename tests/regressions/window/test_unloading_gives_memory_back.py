@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import psutil
+import pytest
 
 from app.services.engine_client import EngineClient, EngineState
 from app.worker import load_engine
@@ -13,8 +16,15 @@ def resident() -> int:
     return psutil.Process().memory_info().rss
 
 
-def test_the_real_pair_s_weights_leave_the_process(qtbot, starter):
-    client = EngineClient(load_engine)
+@pytest.fixture
+def client(qtbot, starter) -> Iterator[EngineClient]:
+    made = EngineClient(load_engine)
+    yield made
+    assert made.shutdown(30.0)
+    delete_later(made)
+
+
+def test_the_real_pair_s_weights_leave_the_process(qtbot, client):
     after: list[int] = []
     for _ in range(3):
         client.load("starter")
@@ -25,5 +35,3 @@ def test_the_real_pair_s_weights_leave_the_process(qtbot, starter):
         after.append(resident())
         assert loaded - after[-1] > 0.8 * weights
     assert after[-1] - after[0] < 0.1 * weights
-    assert client.shutdown(10.0)
-    delete_later(client)

@@ -64,6 +64,8 @@ class Actions(Protocol):
     def delete_message(self) -> None: ...
     def copy_answer(self) -> None: ...
     def find_chats(self) -> None: ...
+    def find_in_chat(self, step: int = 0) -> None: ...
+    def show_palette(self) -> None: ...
     def step_chat(self, step: int) -> None: ...
     def set_mode(self, mode: ChatMode) -> None: ...
     def replay(self) -> None: ...
@@ -157,7 +159,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("next_version", "Edit", "Next Version", lambda a: a.step_version(1), "Ctrl+]", lambda s: s.has_versions),
     Command("branch_chat", "Edit", "Branch into a New Chat", lambda a: a.branch_chat(), "Ctrl+Shift+B", lambda s: s.has_question),
     Command("delete_message", "Edit", "Delete With What Follows", lambda a: a.delete_message(), enabled=lambda s: s.has_question),
-    Command("find_chats", "Edit", "Search Chats", lambda a: a.find_chats(), "Ctrl+Shift+F", separated=True),
+    Command("find_in_chat", "Edit", "Find in Chat", lambda a: a.find_in_chat(), Keys.Find, _in_chat, separated=True),
+    Command("find_next", "Edit", "Find Next", lambda a: a.find_in_chat(1), ("Ctrl+G", "F3"), _in_chat),
+    Command("find_previous", "Edit", "Find Previous", lambda a: a.find_in_chat(-1), ("Ctrl+Shift+G", "Shift+F3"), _in_chat),
+    Command("find_chats", "Edit", "Search Chats", lambda a: a.find_chats(), "Ctrl+Shift+F"),
     Command(
         "settings",
         "Edit",
@@ -183,6 +188,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("show_comparisons", "View", "Earlier Comparisons …", lambda a: a.show_comparisons(), "Ctrl+Shift+H"),
     Command("meter_details", "View", "Meter Details", lambda a: a.show_meter_details(), "Ctrl+I"),
     Command("show_reason", "View", "Why Speculation Is Off", lambda a: a.show_reason()),
+    Command("palette", "View", "Command Palette …", lambda a: a.show_palette(), "Ctrl+K", separated=True),
     Command("larger", "View", "Larger Text", lambda a: a.change_text_size(1), ("Ctrl++", "Ctrl+="), separated=True),
     Command("smaller", "View", "Smaller Text", lambda a: a.change_text_size(-1), "Ctrl+-"),
     Command("actual", "View", "Actual Text Size", lambda a: a.change_text_size(0), "Ctrl+0"),

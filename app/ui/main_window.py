@@ -31,6 +31,7 @@ from app.ui.comparing import Comparing
 from app.ui.composer import Composer
 from app.ui.empty_state import EmptyState
 from app.ui.failure_notice import FailureNotice
+from app.ui.find_in_chat import FindInChat
 from app.ui.first_run import FirstRun
 from app.ui.labels import ElidedLabel
 from app.ui.learning_notice import LearningNotice
@@ -117,6 +118,8 @@ class MainWindow(QMainWindow):
         right.setSpacing(0)
         right.addLayout(header)
         right.addWidget(self._rule())
+        self.finder = FindInChat(self)
+        right.addWidget(self.finder.bar)
         right.addWidget(self.stack, 1)
         right.addLayout(foot)
         self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False)
@@ -314,6 +317,7 @@ class MainWindow(QMainWindow):
         self.model_manager.retire()
         self.composer.settle()
         self.options.panel.commit()
+        self.finder.bar.stop()
         self.sidebar.settle()
         self.compare.stop_replay()
         self.hide()
@@ -338,6 +342,7 @@ class MainWindow(QMainWindow):
             self.meter.restyle()
             self.empty.restyle()
             self.options.restyle()
+            self.finder.restyle()
             self.compare.restyle(self.services.settings.current.text_size)
             self.models.show_state(self.services.client.state, self.services.client.info)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QTextEdit, QToolButton, QVBoxLayout, QWidget
 
 from app.core.answer_details import answer_details, note
 from app.core.chat import ChatMessage, State
@@ -15,6 +15,7 @@ from app.ui import theme
 from app.ui.answer_body import AnswerBody
 from app.ui.attachment_chips import SentAttachments
 from app.ui.blocks import TextBlock
+from app.ui.code_block import CodeBlock
 from app.ui.details_popup import DetailsPopup
 
 SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
@@ -52,6 +53,10 @@ class UserMessage(QWidget):
         layout.addWidget(self._more)
         self._text.setPlainText(break_long_runs(message.content[:SHOWN_OF_USER]))
         self.restyle(text_size)
+
+    def text_widgets(self) -> list[QTextEdit | QPlainTextEdit]:
+        """What holds the text on show."""
+        return [self._text]
 
     def show_all(self) -> None:
         """Lays the whole message out."""
@@ -131,6 +136,10 @@ class AnswerMessage(QWidget):
     def copy_answer(self) -> None:
         """Puts the answer's Markdown on the clipboard, without what was thought."""
         QGuiApplication.clipboard().setText(self.body.answer)
+
+    def text_widgets(self) -> list[QTextEdit | QPlainTextEdit]:
+        """What holds the text on show, in order."""
+        return [widget.edit if isinstance(widget, CodeBlock) else widget for widget in self.body.widgets]
 
     def show_details(self) -> None:
         """Opens all figures of the answer."""

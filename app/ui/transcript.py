@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
@@ -112,18 +112,35 @@ class Transcript(QScrollArea):
 
     def reveal(self, message_id: int) -> None:
         """Mounts what is around a message, scrolls to it and marks it."""
+        if not self.bring(message_id):
+            return
+        self.clear_mark()
+        self._mark = Mark(self._mounted[message_id])
+        self._to_mark = True
+        self._scroll_to_mark()
+
+    def bring(self, message_id: int) -> bool:
+        """Mounts a message with what is around it, where it is not yet; False: it is not on this branch."""
         place = next((index for index, message in enumerate(self._path) if message.id == message_id), None)
         if place is None:
-            return
+            return False
         if not self._first <= place < self._end:
             self._keep(0)
             self._first = self._end = max(0, place - MOUNTED // 2)
             self._mount_to(min(place + MOUNTED // 2, len(self._path)))
         self._settle_layout()
-        self.clear_mark()
-        self._mark = Mark(self._mounted[message_id])
-        self._to_mark = True
-        self._scroll_to_mark()
+        return True
+
+    def mounted(self, message_id: int) -> UserMessage | AnswerMessage | None:
+        """The widget of a message, None where it is not mounted."""
+        return self._mounted.get(message_id)
+
+    def show_place(self, widget: QWidget, rect: QRect) -> None:
+        """Scrolls a place inside a message into view; the view no longer follows the end."""
+        self._settle_layout()
+        self._following = False
+        centre = widget.mapTo(self._page, rect.center())
+        self.ensureVisible(centre.x(), centre.y(), 0, self.viewport().height() // 3)
 
     def clear_mark(self) -> None:
         """Takes the mark off what was searched for."""

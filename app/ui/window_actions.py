@@ -17,6 +17,7 @@ from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
 from app.ui.meter_details import MeterDetails
+from app.ui.palette import Palette, entries_of
 from app.ui.settings_dialog import SettingsDialog
 from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs
@@ -138,6 +139,17 @@ class WindowActions:
         self._window.sidebar.setVisible(True)
         self._window.sidebar.search.setFocus()
         self._window.sidebar.search.selectAll()
+
+    def find_in_chat(self, step: int = 0) -> None:
+        """Opens the search in the open chat; with ``step`` goes to the next or previous hit."""
+        if step:
+            self._window.finder.step(step)
+        else:
+            self._window.finder.open()
+
+    def show_palette(self) -> None:
+        """Lists everything that can be done by name."""
+        Palette(entries_of(self._window), self._window).open()
 
     # Asking
 

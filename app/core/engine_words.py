@@ -6,26 +6,42 @@ import re
 import string
 from functools import lru_cache
 
-from app.core.words import mark, tr
+from app.core.engine_sentences import SENTENCES
+from app.core.words import separated, tr
 
-TEMPLATES: tuple[str, ...] = (
-    mark("You chose plain decoding."),
-    mark("This model has no draft."),
-)
+_NUMBER = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+")
 
 
 def engine_words(text: str) -> str:
-    """``text`` of an error or event of the engine in the user's language; unchanged where no template fits."""
+    """``text`` of an error or event of the engine in the user's language; unchanged where it is not known.
+
+    A message and its next action, joined by a colon, may be two sentences of the engine.
+    """
+    whole = _translated(text)
+    if whole is not None:
+        return whole
+    what, colon, action = text.rpartition(": ")
+    first, second = _translated(what), _translated(action)
+    return f"{first}{colon}{second}" if first is not None and second is not None else text
+
+
+def _translated(text: str) -> str | None:
     for template, pattern in _patterns():
         found = pattern.fullmatch(text)
         if found is not None:
-            return tr(template, **{name: engine_words(value) for name, value in found.groupdict().items()})
-    return text
+            return tr(template, **{name: _value(value) for name, value in found.groupdict().items()})
+    return None
+
+
+def _value(text: str) -> str:
+    return separated(text) if _NUMBER.fullmatch(text) else engine_words(text)
 
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((template, _pattern(template)) for template in TEMPLATES)
+    # The longest first: what a template of fewer words takes for a name may be words of another.
+    ordered = sorted(SENTENCES, key=lambda sentence: -len(re.sub(r"\{\w+\}", "", sentence)))
+    return tuple((template, _pattern(template)) for template in ordered)
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -57,7 +57,11 @@ def trn(one: str, many: str, count: int, /, **values: object) -> str:
 
 def number(value: float, spec: str = ",") -> str:
     """``value`` formatted by ``spec`` ("," or ",.1f"), with the separators of the user's language."""
-    text = format(value, spec)
+    return separated(format(value, spec))
+
+
+def separated(text: str) -> str:
+    """A number written the English way, with the separators of the user's language."""
     return text.translate(SWAPPED) if _Language.code == "de" else text
 
 

@@ -10,6 +10,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
+from app.core.engine_words import engine_words
 from app.core.export import file_name
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
@@ -255,7 +256,7 @@ class WindowActions:
         try:
             return list_pairs()
         except SlipstreamError as error:
-            self._window.banner.show_message(str(error))
+            self._window.banner.show_message(engine_words(str(error)))
             return []
 
     def load_model(self, pair: str) -> None:

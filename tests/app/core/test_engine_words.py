@@ -1,0 +1,87 @@
+"""The engine's sentences reach the user in the user's language; what is not known stays as it is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.core.engine_sentences import SENTENCES
+from app.core.engine_words import engine_words
+from app.core.words import use_language
+from engine import ContextFull, ContextOverflow, RequestError, Trimmed
+from engine.errors import NotEnoughMemory
+from engine.request import GenerationRequest, Message
+
+ROOT = Path(__file__).parents[3]
+CUTS = re.compile(r"\{\w+\}|: |; |, and |, of which|in some minutes|(?<=again) in ")  # where the engine joins its pieces
+LOCALE = ROOT / "resources" / "locale"
+
+
+@pytest.fixture
+def german() -> Iterator[None]:
+    use_language("de", LOCALE)
+    yield
+    use_language("en", LOCALE)
+
+
+def engine_texts() -> str:
+    """Every literal of the engine and of its thread, pieces of one f-string apart."""
+    found = []
+    for path in [*(ROOT / "engine").rglob("*.py"), ROOT / "app/worker.py", ROOT / "app/core/meter.py"]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found += [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    return "\n".join(found)
+
+
+def test_every_template_is_made_of_what_the_engine_says():
+    said = engine_texts()
+    strange = []
+    for sentence in SENTENCES:
+        pieces = [piece.strip(" .:,()") for piece in CUTS.split(sentence)]
+        strange += [(sentence, piece) for piece in pieces if len(piece) > 3 and piece not in said]
+    assert strange == []
+    assert len(SENTENCES) >= 100 and len(set(SENTENCES)) == len(SENTENCES)
+
+
+def test_errors_as_the_engine_raises_them_are_known(german):
+    with pytest.raises(RequestError) as empty:
+        GenerationRequest((Message("user", " "),))
+    for error in (ContextOverflow(9_000, 8_192), NotEnoughMemory("Qwen", 32_768, 9_000_000_000, 5_000_000_000), empty.value):
+        assert engine_words(str(error)) != str(error)
+    assert engine_words(Trimmed(3, 1_200, 0.0).reason).startswith("Der Chat passt nicht in den Kontext")
+    assert engine_words(ContextFull(8_192, 0.0).reason).startswith("Der Kontext von 8.192 Token ist voll")
+
+
+def test_numbers_in_a_sentence_follow_the_language(german):
+    text = engine_words(str(NotEnoughMemory("Qwen", 32_768, 9_100_000_000, 5_000_000_000)))
+    assert "9,1 GB" in text and "32.768 Token" in text and "Qwen" in text
+
+
+def test_a_reason_inside_a_sentence_is_said_in_the_language_too(german):
+    assert "kein Entwurfsmodell" in engine_words("Lookup drafting: this model has no draft.")
+
+
+def test_a_message_and_its_action_are_both_said(german):
+    words = engine_words("The proxy cannot be reached: check the network and try again.")
+    assert words == f"{engine_words('The proxy cannot be reached')}: {engine_words('check the network and try again.')}"
+    assert "cannot" not in words and "check" not in words
+
+
+def test_half_a_translation_is_worse_than_none(german):
+    text = "The proxy cannot be reached: stand on one leg."
+    assert engine_words(text) == text
+
+
+def test_what_is_not_known_stays_as_it_is(german):
+    for text in ("", "Something never said before.", "A: B", "42"):
+        assert engine_words(text) == text
+
+
+def test_in_english_every_sentence_is_itself():
+    for sentence in SENTENCES:
+        made = re.sub(r"\{\w+\}", "X1", sentence)
+        assert engine_words(made) == made

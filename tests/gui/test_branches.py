@@ -90,6 +90,7 @@ def test_versions_are_switched_by_command_and_reached_with_the_keyboard(qtbot, w
 
 def test_the_version_on_show_is_there_again_after_a_restart(qtbot, make_services, window, versions):
     window.do.step_version(-1)
+    window.retire()
     window.services.shutdown()
     again = make_services()
     again.conversation.open(versions[0].chat_id)

@@ -26,11 +26,12 @@ log = logging.getLogger(__name__)
 
 
 class Transfer(QObject):
-    """One transfer at a time. Signals: ``told(str)``, one line about what happened or why not; ``imported(chat id)`` where it
-    was one chat.
+    """One transfer at a time. Signals: ``told(str)``, one line about how far it is or what was done; ``failed(str)``, why it
+    was not; ``imported(chat id)`` where it was one chat.
     """
 
     told = Signal(str)
+    failed = Signal(str)
     imported = Signal(int)
 
     def __init__(self, store: ChatStore, conversation: Conversation, parent: QObject | None = None):
@@ -70,7 +71,7 @@ class Transfer(QObject):
 
     def _start(self, steps: Steps) -> None:
         if self.running:
-            self.told.emit(tr("Chats are being exported or imported already: wait for the end, then try again."))
+            self.failed.emit(tr("Chats are being exported or imported already: wait for the end, then try again."))
             return
         self._steps = steps
         self._timer.start()
@@ -88,11 +89,11 @@ class Transfer(QObject):
             self._end()
         except (ArchiveError, StoreError) as error:
             self._end()
-            self.told.emit(str(error))
+            self.failed.emit(str(error))
         except OSError as error:
             self._end()
             reason = error.strerror or type(error).__name__
-            self.told.emit(tr("The chats could not be written ({reason}): choose another place.", reason=reason))
+            self.failed.emit(tr("The chats could not be written ({reason}): choose another place.", reason=reason))
         else:
             self.told.emit(said)
 

@@ -24,6 +24,7 @@ class Banner(QFrame):
         self._run: Callable[[], None] | None = None
         self._run_second: Callable[[], None] | None = None
         self._until: Until = "dismissed"
+        self._calm = False
         self._icon = QLabel()
         self._icon.setAccessibleName(tr("Warning"))
         self.label = QLabel(wordWrap=True)
@@ -68,6 +69,7 @@ class Banner(QFrame):
         ``until`` says what ends it besides the user: the engine is "ready", or another "chat" is opened. ``second`` is the text
         of a button beside it, which leaves the banner open, and what it runs.
         """
+        self._calm = False
         self._run_second = second[1] if second else None
         self.second.setText(second[0] if second else "")
         self.second.setVisible(second is not None)
@@ -76,7 +78,14 @@ class Banner(QFrame):
         self._run = run
         self.action.setText(action)
         self.action.setVisible(bool(action))
+        self.restyle()
         self.show()
+
+    def show_notice(self, text: str, action: str = "", run: Callable[[], None] | None = None) -> None:
+        """The same for what is no problem, without the warning's colour."""
+        self.show_message(text, action, run)
+        self._calm = True
+        self.restyle()
 
     def settle(self, happened: Until) -> None:
         """Hides a message whose cause is gone now that ``happened``."""
@@ -86,7 +95,8 @@ class Banner(QFrame):
     def restyle(self) -> None:
         """Follows the palette."""
         colours = theme.current()
-        self._icon.setPixmap(theme.icon("warning", colours.warning).pixmap(theme.ICON))
+        icon = theme.icon("info", colours.quiet) if self._calm else theme.icon("warning", colours.warning)
+        self._icon.setPixmap(icon.pixmap(theme.ICON))
         self._close.setIcon(theme.icon("close", colours.quiet))
         theme.tint(self.label, colours.text)
         self.update()
@@ -95,7 +105,7 @@ class Banner(QFrame):
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(theme.current().warning_back)
+        painter.setBrush(theme.current().card if self._calm else theme.current().warning_back)
         painter.drawRoundedRect(self.rect(), theme.S, theme.S)
 
     def _on_second(self) -> None:

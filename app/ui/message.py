@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QTextEdit, QToolButton, QVBoxLayout, QWidget
 
@@ -17,6 +17,7 @@ from app.ui.attachment_chips import SentAttachments
 from app.ui.blocks import TextBlock
 from app.ui.code_block import CodeBlock
 from app.ui.details_popup import DetailsPopup
+from app.ui.labels import ElidedLabel
 
 SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
 NOTES: dict[State, str] = {
@@ -86,8 +87,7 @@ class AnswerMessage(QWidget):
         self.message = message
         self.body = AnswerBody(text_size)
         self._waiting = QLabel(tr("Working …"))
-        self._line = QLabel()
-        self._line.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self._line = ElidedLabel()  # the details beside it can be copied
         self._line.setAccessibleName(tr("Answer statistics"))
         self._note = QLabel()
         self._copy = self._button("copy", tr("Copy answer"), self.copy_answer)
@@ -95,9 +95,9 @@ class AnswerMessage(QWidget):
         self._details = self._button("info", tr("Details of this answer"), self.show_details)
         self.tools = footer = QHBoxLayout()  # the transcript puts its own buttons at the end
         footer.setSpacing(theme.S)
-        for label in (self._note, self._line):
-            footer.addWidget(label)
-        footer.addStretch(1)
+        footer.addWidget(self._note)
+        footer.addWidget(self._line, 1)
+        footer.addStretch()
         footer.addWidget(self._details)
         footer.addWidget(self._copy)
         footer.addWidget(self._retry)

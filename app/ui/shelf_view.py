@@ -40,7 +40,8 @@ class ShelfView(QObject):
         self._list.files_dropped.connect(window.do.import_files)
         self._shelf.deleted.connect(self._on_deleted)
         transfer = window.services.transfer
-        transfer.told.connect(window.banner.show_message)
+        transfer.told.connect(window.banner.show_notice)
+        transfer.failed.connect(window.banner.show_message)
         transfer.imported.connect(window.do.open_chat)
 
     def fill(self) -> None:
@@ -83,7 +84,7 @@ class ShelfView(QObject):
 
     def _on_deleted(self, deletion: Deletion) -> None:
         text = tr("Chat deleted.") if deletion.message_id is None else tr("Message deleted, with what followed it.")
-        self._window.banner.show_message(text, tr("Undo"), self._shelf.undo)
+        self._window.banner.show_notice(text, tr("Undo"), self._shelf.undo)
         self._window.update_commands()
 
 

@@ -34,7 +34,7 @@ class Chart(QWidget):
     def __init__(self, name: str, parent: QWidget | None = None):
         super().__init__(parent)
         self.setAccessibleName(name)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
     def describe(self, words: str) -> None:
         """The same in words."""

@@ -43,7 +43,7 @@ def test_every_template_is_made_of_what_the_engine_says():
     for sentence in SENTENCES:
         pieces = [piece.strip(" .:,()") for piece in CUTS.split(sentence)]
         strange += [(sentence, piece) for piece in pieces if len(piece) > 3 and piece not in said]
-    assert strange == []
+    assert not strange, strange
     assert len(SENTENCES) >= 100 and len(set(SENTENCES)) == len(SENTENCES)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.core.words import tr
-from app.services.engine_client import EngineClient
+from app.services.engine_client import EngineClient, EngineState
 from app.ui.load_report import LoadReportDialog
 
 if TYPE_CHECKING:
@@ -30,6 +30,15 @@ class LoadingNotice(QObject):
             name = self._window.models.name_of(last)
             return tr("Load {name}", name=name), lambda: self._window.do.load_model(last)
         return tr("Load again"), self._window.do.reload_model
+
+    def explain(self) -> None:
+        """Says why nothing can be sent now, and offers to load a model where none is loaded."""
+        if self._client.state in (EngineState.NO_MODEL, EngineState.LOST):
+            text = tr("No model is loaded: your text stays here until one is.")
+            self._window.banner.show_message(text, *self.way_back(), until="ready")
+        else:
+            text = tr("The engine is not ready yet: your text stays here until it is.")
+            self._window.banner.show_message(text, until="ready")
 
     def show_report(self) -> None:
         """Says what was loaded and how."""

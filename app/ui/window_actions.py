@@ -159,8 +159,7 @@ class WindowActions:
         window, talk = self._window, self._services.conversation
         if not window.situation().idle:
             if window.composer.has_content:
-                text = tr("The engine is not ready yet: your text stays here until it is.")
-                window.banner.show_message(text, until="ready")
+                window.loading.explain()
             return
         window.banner.hide()
         key, known = window.writing.draft_key(talk.chat), len(talk.messages)

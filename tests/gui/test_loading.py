@@ -7,10 +7,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
 from app.services.engine_client import EngineState
+from app.services.wiring import Services
 from app.ui.load_report import LoadReportDialog
+from app.worker import load_engine
 from engine import GenerationRequest, ModelError
-from engine.models import PairEntry
-from tests.gui.conftest import load, wait_ready
+from engine.models import PairEntry, fit
+from tests.gui.conftest import delete_later, load, wait_ready
 
 OFFSCREEN_DIALOG = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
 
@@ -150,3 +152,30 @@ def test_an_unload_ends_a_request_that_waits_behind_it(qtbot, client, loader):
     client.unload()
     wait_empty(qtbot, client)
     assert ended == [(first, None)]
+
+
+def test_sending_without_a_model_keeps_the_text_and_offers_to_load_one(qtbot, window, loader):
+    window.do.unload_model()
+    wait_empty(qtbot, window.services.client)
+    window.composer.set_text("Still here")
+    window.do.send()
+    assert "No model is loaded" in window.banner.text and window.composer.text() == "Still here"
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    wait_ready(qtbot, window.services.client)
+    assert window.banner.text == "" and window.composer.text() == "Still here"
+
+
+def test_a_model_that_the_memory_cannot_hold_is_refused_in_words_before_it_is_read(
+    qtbot, starter, tmp_path, make_window, monkeypatch
+):
+    services = Services(tmp_path, load_engine)
+    window = make_window(services)
+    monkeypatch.setattr(fit, "machine_memory", lambda: 100_000_000)
+    services.client.load("starter")
+    wait_empty(qtbot, services.client)
+    assert "memory" in window.banner.text and "0.1 GB" in window.banner.text
+    assert window.banner.action.text() == "Load again" and not window.models.load.isHidden()
+    window.hide()
+    delete_later(window)
+    assert services.shutdown(10.0)
+    delete_later(services)

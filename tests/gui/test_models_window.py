@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import keyring
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QFileDialog, QMessageBox, QPushButton
+from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox, QPushButton
 
 from app.core.model_rows import ModelRow
 from app.services.engine_client import EngineState
@@ -16,7 +16,7 @@ from tests.gui.conftest import wait_ready
 from tests.gui.downloading import MODEL, SIZE, MemoryKeychain, offer, wait_bytes, wait_stage, weight_requests
 from tests.hub_server import Fault
 
-pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise|propagateSizeHints)\(\)")
+pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise\(\)|propagateSizeHints\(\)|grabbing the keyboard)")
 
 
 @pytest.fixture
@@ -382,3 +382,36 @@ def test_a_draft_of_other_numbers_is_not_taken_for_the_target_s(qtbot, hub, wind
         window.services.downloads.get(name)
         wait_stage(qtbot, window.services.downloads, "done", name)
     assert wait_row(qtbot, manager, MODEL).draft == "No draft: runs with lookup."
+
+
+def test_the_delete_key_and_the_menu_of_a_row_do_what_its_buttons_do(qtbot, hub, window, manager):
+    offer(hub)
+    window.services.downloads.get(MODEL)
+    wait_stage(qtbot, window.services.downloads, "done")
+    row = wait_row(qtbot, manager, MODEL)
+    qtbot.waitUntil(lambda: "delete" in shown_actions(manager), timeout=5_000)
+    qtbot.keyClick(manager.list, Qt.Key.Key_Delete)
+    box = manager.findChild(QMessageBox)
+    assert MODEL in box.text()
+    box.reject()
+    manager.list.menu_asked.emit(row, QPoint(0, 0))
+    menu = manager.findChild(QMenu)
+    assert [entry.text() for entry in menu.actions()] == ["Chat", "Verify", "Repair", "Delete …"]
+    menu.actions()[0].trigger()
+    menu.close()
+    wait_ready(qtbot, window.services.client)
+    assert window.services.client.pair == MODEL
+
+
+def test_the_starter_cannot_be_deleted_by_key(qtbot, manager):
+    wait_row(qtbot, manager, "starter")
+    qtbot.keyClick(manager.list, Qt.Key.Key_Delete)
+    assert manager.findChild(QMessageBox) is None
+
+
+def test_escape_clears_the_search_before_it_closes_the_window(qtbot, manager):
+    qtbot.keyClicks(manager.search, "x")
+    qtbot.keyClick(manager.search, Qt.Key.Key_Escape)
+    assert manager.search.text() == "" and manager.isVisible()
+    qtbot.keyClick(manager.search, Qt.Key.Key_Escape)
+    assert not manager.isVisible()

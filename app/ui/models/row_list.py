@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPalette
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QContextMenuEvent, QFont, QFontMetrics, QKeyEvent, QPainter, QPalette
 from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.core.engine_words import engine_words
@@ -135,10 +135,15 @@ class RowDelegate(QStyledItemDelegate):
 
 
 class RowList(QListView):
-    """``chosen(ModelRow | None)`` follows the selection and every change of the selected row; ``opened(ModelRow)`` Return on it."""
+    """``chosen(ModelRow | None)`` follows the selection and every change of the selected row; ``opened(ModelRow)`` Return on it.
+
+    ``menu_asked(ModelRow, QPoint)`` has a place on the screen; ``delete_asked(ModelRow)`` comes for rows that can be deleted.
+    """
 
     chosen = Signal(object)
     opened = Signal(object)
+    menu_asked = Signal(object, QPoint)
+    delete_asked = Signal(object)
 
     def __init__(self, name: str, parent: QWidget | None = None):
         super().__init__(parent)
@@ -156,10 +161,19 @@ class RowList(QListView):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         # Not ``activated``: some desktops send that on a single click, which must not begin a download.
-        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and self.current() is not None:
-            self.opened.emit(self.current())
+        row = self.current()
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter) and row is not None:
+            self.opened.emit(row)
+        elif event.key() in (Qt.Key.Key_Delete, Qt.Key.Key_Backspace) and row is not None and "delete" in row.actions:
+            self.delete_asked.emit(row)
         else:
             super().keyPressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        row, mouse = self.current(), event.reason() is QContextMenuEvent.Reason.Mouse
+        if row is not None and (not mouse or self.indexAt(event.pos()) == self.currentIndex()):
+            place = event.globalPos() if mouse else self.viewport().mapToGlobal(self.visualRect(self.currentIndex()).bottomLeft())
+            self.menu_asked.emit(row, place)
 
     def fill(self, entries: list[ModelRow | str]) -> None:
         """Shows ``entries``; what was selected stays selected, else the first row is."""

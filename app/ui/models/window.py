@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
+    QMenu,
     QMessageBox,
     QProgressBar,
     QPushButton,
@@ -32,8 +32,9 @@ from app.services.library import CONTEXTS, Job, Library
 from app.ui import theme
 from app.ui.banner import Banner
 from app.ui.labels import name_buttons
-from app.ui.models.detail import MAIN, Detail
+from app.ui.models.detail import MAIN, Detail, action_words
 from app.ui.models.row_list import RowList
+from app.ui.sidebar import SearchField
 
 SETTLE_MS = 300  # typing rests this long before the hub is asked
 
@@ -48,7 +49,7 @@ class ModelsWindow(QWidget):
         super().__init__(parent, Qt.WindowType.Window)
         self._library, self._downloads = library, downloads
         self.setWindowTitle(tr("Models"))
-        self.search = QLineEdit(placeholderText=tr("Search here and on the hub"), clearButtonEnabled=True)
+        self.search = SearchField(placeholderText=tr("Search here and on the hub"), clearButtonEnabled=True)
         name_buttons(self.search)
         self.search.setAccessibleName(tr("Search models"))
         self.context = QComboBox()
@@ -115,11 +116,14 @@ class ModelsWindow(QWidget):
     def _connect(self) -> None:
         library, downloads = self._library, self._downloads
         self.search.textChanged.connect(self._on_text)
+        self.search.left.connect(self.list.setFocus)
         self._settle.timeout.connect(lambda: library.search(self.search.text()))
         self.context.activated.connect(lambda _index: library.set_context(self.context.currentData()))
         self.tabs.currentChanged.connect(lambda _index: self.fill())
         self.list.chosen.connect(self._show_row)
         self.list.opened.connect(self._on_opened)
+        self.list.menu_asked.connect(self._show_menu)
+        self.list.delete_asked.connect(lambda row: self.act("delete", row.id))
         self.detail.asked.connect(self.act)
         self.detail.remedy_asked.connect(self._on_remedy)
         self.detail.token.saved.connect(self._on_token)
@@ -136,8 +140,6 @@ class ModelsWindow(QWidget):
         downloads.listed.connect(self.fill)
         for keys in (QKeySequence(QKeySequence.StandardKey.Close), QKeySequence("Escape")):
             QShortcut(keys, self, self.close)
-        below = QShortcut(QKeySequence("Down"), self.search, self.list.setFocus)
-        below.setContext(Qt.ShortcutContext.WidgetShortcut)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Find), self, self.search.setFocus)
         self._show_job()
         self._show_token()
@@ -226,6 +228,17 @@ class ModelsWindow(QWidget):
         """Return and a double click do what the first button says."""
         if row is not None and row.actions and row.actions[0] in MAIN:
             self.act(row.actions[0], row.id)
+
+    def _show_menu(self, row: ModelRow, place: QPoint) -> None:
+        """The buttons of a row as a menu."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        for action in row.actions:
+            entry = menu.addAction(action_words(action))
+            entry.setEnabled(self.detail.buttons[action].isEnabled())
+            entry.triggered.connect(lambda _checked=False, action=action: self.act(action, row.id))
+        if row.actions:
+            menu.popup(place)
 
     def _on_text(self, text: str) -> None:
         self._settle.start()

@@ -35,6 +35,7 @@ class AttachmentChip(QFrame):
         super().__init__(parent)
         self.attachment = attachment
         self._icon, self._name, self._tokens = QLabel(), QLabel(short_name(attachment.name)), QLabel()
+        self._icon.setAccessibleName(tr("File"))
         self._name.setTextFormat(Qt.TextFormat.PlainText)
         self._remove = QToolButton(autoRaise=True)
         self._remove.setIconSize(QSize(10, 10))

@@ -174,6 +174,7 @@ def test_a_template_that_refuses_a_part_still_leaves_the_sum(qtbot, window, monk
             raise ModelError("roles must alternate")
         return count(messages)
 
+    qtbot.waitUntil(lambda: bool(window.writing._known), timeout=3_000)  # what was on its way is there
     monkeypatch.setattr(engine, "count_tokens", picky)
     window.writing._known.clear()
     window.composer.set_text("one two")

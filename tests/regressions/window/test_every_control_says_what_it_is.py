@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt, QUrl
 from PySide6.QtGui import QAccessible, QAccessibleInterface
 from PySide6.QtWidgets import QApplication, QDialog, QWidget
 
 import app.ui
+from app.core.chat import Attachment
 from app.core.updates import Release
+from app.ui.context_meter import ContextUse
 from app.ui.crash_dialog import CrashDialog
 from app.ui.deleted_dialog import DeletedDialog
+from app.ui.links import ask_to_open
 from app.ui.update_dialog import UpdateDialog
 from tests.gui.conftest import wait_ready
 
@@ -85,8 +88,17 @@ def openers(window, tmp_path: Path) -> dict[str, Callable[[], object]]:
         "update": lambda: UpdateDialog(RELEASE, window).open(),
         "forget": do.forget_learned,
         "tour": do.show_tour,
+        "palette": do.show_palette,
+        "open a link": lambda: ask_to_open(QUrl("https://example.org"), window),
+        "answer details": lambda: window.transcript.answers[-1].show_details(),
+        "context": lambda: show_context(window),
     }
     return found
+
+
+def show_context(window) -> None:
+    window.composer.context.show_use(ContextUse(5, 100, [("Chat", 5)]))
+    window.composer.context.show_details()
 
 
 @pytest.fixture
@@ -117,6 +129,10 @@ def test_the_walk_itself_finds_a_nameless_button(qtbot, window):
 
 
 def test_every_part_of_the_main_window_has_a_name(qtbot, talked):
+    talked.do.toggle_options()
+    talked.do.find_in_chat()
+    talked.composer.add(Attachment("notes.txt", "some text"))
+    talked.transcript.answers[-1].body.set_text("<think>\nhm\n</think>\n\nA | b\n---|---\n1 | 2\n\n```\ncode\n```")
     talked.banner.show_message("Something happened.", "Retry", lambda: None, second=("Copy details", lambda: None))
     for show in (talked.do.show_chat, talked.do.show_comparison, talked.do.new_chat):
         show()
@@ -125,7 +141,8 @@ def test_every_part_of_the_main_window_has_a_name(qtbot, talked):
 
 
 @pytest.mark.parametrize("name", ["settings", "about", "meter details", "comparisons", "load report", "models", "deleted chats",
-                                  "crash", "update", "forget", "tour"])  # fmt: skip
+                                  "crash", "update", "forget", "tour", "palette", "open a link", "answer details",
+                                  "context"])  # fmt: skip
 def test_every_part_of_every_other_window_has_a_name(qtbot, talked, tmp_path, name):
     before = set(QApplication.topLevelWidgets())
     openers(talked, tmp_path)[name]()
@@ -158,6 +175,9 @@ def test_no_kind_of_dialog_is_missing_from_this_walk(talked, tmp_path):
 
 
 def test_tab_comes_to_every_control_of_the_main_window_and_back(qtbot, talked):
+    talked.do.toggle_options()
+    talked.do.find_in_chat()
+    talked.composer.add(Attachment("notes.txt", "some text"))
     talked.do.show_chat()
     start = talked.composer.edit
     start.setFocus()

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
@@ -29,6 +29,8 @@ from engine import (
     load,
 )
 from engine.errors import UnknownModel
+from engine.models.command import add_arguments as add_models_arguments
+from engine.models.command import load_progress_line
 from engine.options import BITS
 from engine.request import MODES, OVERFLOWS, SCORERS
 from engine.sampling_options import add_sampling_options, refuse_what_has_no_effect, sampling_settings, sparse_settings
@@ -86,7 +88,7 @@ def demo(pair: str = "starter", out: TextIO | None = None) -> int:
 
     out = out or sys.stdout
     with _cancel_on_interrupt() as cancel:
-        engine = load(pair, progress=_progress_line(), cancel=cancel)
+        engine = load(pair, progress=load_progress_line(), cancel=cancel)
         result = compare_prompts(engine, DEMO_PROMPTS, DEMO_TOKENS, 1, out, cancel)
     print(*summary_lines(result), sep="\n", file=out)
     return 0 if len(result["runs"]) == len(DEMO_PROMPTS) else 1
@@ -149,22 +151,10 @@ def _parser() -> argparse.ArgumentParser:
     selftest.add_argument("--device", choices=("cpu", "gpu"), help="where to compute; default: what MLX chooses")
     selftest.set_defaults(run=_selftest)
 
-    _add_models(verbs.add_parser("models", help="the models on this machine"), common)
+    models = verbs.add_parser("models", help="the models on this machine and on the hub")
+    add_models_arguments(models, common)
+    models.set_defaults(run=_models)
     return parser
-
-
-def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = models.add_subparsers(dest="action", required=True, metavar="ACTION")
-    actions.add_parser("list", parents=[common], help="list the pairs").set_defaults(run=_models_list)
-    add = actions.add_parser("add", parents=[common], help="set up a pair of the catalog")
-    add.add_argument("pair", metavar="PAIR")
-    add.set_defaults(run=_models_add)
-    verify = actions.add_parser("verify", parents=[common], help="check every file of the starter pair")
-    verify.set_defaults(run=_models_verify)
-    gguf = actions.add_parser("import-gguf", parents=[common], help="turn a llama GGUF into a model folder, exactly")
-    gguf.add_argument("file", type=Path, metavar="FILE.gguf")
-    gguf.add_argument("folder", type=Path, metavar="FOLDER")
-    gguf.set_defaults(run=_models_import)
 
 
 def _add_engine_options(verb: argparse.ArgumentParser) -> None:
@@ -172,12 +162,14 @@ def _add_engine_options(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--exact", action="store_true", help=exact_help)
     verb.add_argument("--kv-bits", type=int, choices=BITS, help="keep the target's keys and values quantised")
     verb.add_argument("--draft-bits", type=int, choices=BITS, help="keep the draft's weights quantised")
+    verb.add_argument("--no-memory-check", action="store_true", help="load even what does not seem to fit this machine's memory")
 
 
 def _load(arguments: argparse.Namespace, cancel: threading.Event) -> Engine:
     """The pair, and on stderr what a user should know of it."""
-    options = LoadOptions(kv_bits=arguments.kv_bits, draft_bits=arguments.draft_bits)
-    engine = load(arguments.model, progress=_progress_line(), cancel=cancel, options=options)
+    memory_bytes = 0 if arguments.no_memory_check else None
+    options = LoadOptions(kv_bits=arguments.kv_bits, draft_bits=arguments.draft_bits, memory_bytes=memory_bytes)
+    engine = load(arguments.model, progress=load_progress_line(), cancel=cancel, options=options)
     for notice in engine.info.notices:
         print(f"slipstream: {notice}", file=sys.stderr)
     return engine
@@ -262,39 +254,8 @@ def _selftest(arguments: argparse.Namespace) -> int:
     return 0 if report["ok"] else 1
 
 
-def _models_list(arguments: argparse.Namespace) -> int:
-    from engine.models import list_pairs
-
-    for entry in list_pairs():
-        print(f"{entry.id:<12} {entry.state:<11} {entry.size_bytes / 1e6:>8.0f} MB  {entry.name}: {entry.description}")
-    return 0
-
-
-def _models_add(arguments: argparse.Namespace) -> int:
-    from engine.models import ensure_starter
-
-    if arguments.pair != "starter":
-        raise RequestError(f"The catalog has no pair {arguments.pair!r} to set up: see 'slipstream models list'.")
-    with _cancel_on_interrupt() as cancel:
-        pair = ensure_starter(_progress_line(), cancel, full=True)
-    print(f"{pair.id} is ready in {pair.target}")
-    return 0
-
-
-def _models_verify(arguments: argparse.Namespace) -> int:
-    from engine.models import verify_starter
-
-    verify_starter()
-    print("starter: every file is as it was set up")
-    return 0
-
-
-def _models_import(arguments: argparse.Namespace) -> int:
-    from engine.models import import_gguf
-
-    import_gguf(arguments.file, arguments.folder)
-    print(f"{arguments.folder} is ready: slipstream generate --model {arguments.folder} --prompt ...")
-    return 0
+def _models(arguments: argparse.Namespace) -> int:
+    return arguments.run_models(arguments, _cancel_on_interrupt)
 
 
 def _positive(text: str) -> int:
@@ -335,18 +296,6 @@ def _write_report(path: Path, report: dict[str, Any]) -> None:
 def _json(record: dict[str, Any], out: TextIO) -> str:
     """One line; plain ASCII for a stream that is not UTF-8."""
     return json.dumps(record, ensure_ascii=(out.encoding or "").lower() not in ("utf-8", "utf8"))
-
-
-def _progress_line() -> Callable[[Any], None] | None:
-    """Shows loading steps where a person looks, nowhere else."""
-    if not sys.stderr.isatty():
-        return None
-
-    def show(step: Any) -> None:
-        percent = "" if step.fraction is None else f" {step.fraction:.0%}"
-        print("\r\033[K" + (f"{step.stage}{percent}" if step.fraction != 1.0 else ""), end="", file=sys.stderr, flush=True)
-
-    return show
 
 
 @contextlib.contextmanager

@@ -84,9 +84,9 @@ def tensor_shapes(file: Path) -> dict[str, tuple[int, ...]]:
     return {name: tuple(entry["shape"]) for name, entry in _header(file).items()}
 
 
-def tensor_items(file: Path) -> list[tuple[str, int]]:
+def tensor_items(file: Path) -> dict[str, tuple[str, int]]:
     """The type, as safetensors names it, and the number of items of each tensor; checked and raising as ``tensor_shapes``."""
-    return [(entry["dtype"], math.prod(entry["shape"])) for entry in _header(file).values()]
+    return {name: (entry["dtype"], math.prod(entry["shape"])) for name, entry in _header(file).items()}
 
 
 def _header(file: Path) -> dict[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import PackageNotFoundError, version
 
 from engine.errors import ModelError, NotEnoughMemory
 from engine.models.catalog import CatalogPair, read_catalog, resolve_pair
@@ -15,6 +16,7 @@ from engine.options import LoadOptions
 DEFAULT_CONTEXT = 8192
 TIGHT = 0.85  # of what models may use; above it other programs feel it
 SHORTEST_CONTEXT = 1024
+STORED_BITS = {"4-bit": 4.5, "8-bit": 8.5, "MXFP4": 4.25}  # a value, with the scales of its group
 GUESSED_CACHES = 0.15  # of the weights, where only their size is known
 
 
@@ -26,6 +28,14 @@ def machine_memory() -> int:
     if sys.platform == "darwin":
         return total * 3 // 4 if total > 36 * 2**30 else total * 2 // 3
     return total * 17 // 20
+
+
+def on_cpu() -> bool:
+    """Whether models run on the CPU here, where every value takes four bytes. By what is installed: MLX is not imported."""
+    try:
+        return sys.platform != "darwin" and bool(version("mlx-cpu"))
+    except PackageNotFoundError:
+        return False
 
 
 def fits(model: str | InstalledModel | HubModel, context: int = DEFAULT_CONTEXT, memory_bytes: int | None = None) -> Fit | None:
@@ -83,7 +93,7 @@ def _need(model: str | InstalledModel | HubModel) -> MemoryNeed | None:
         model = str(model.path)
     try:
         pair = resolve_pair(model)
-        return memory_need(pair.target, pair.draft)
+        return memory_need(pair.target, pair.draft, expanded=on_cpu())
     except ModelError:
         return _listed(pairs[model]) if model in pairs else None
 
@@ -92,7 +102,11 @@ def _listed(pair: CatalogPair) -> MemoryNeed | None:
     size = pair.weights_bytes
     if size is None or pair.per_token_bytes is None:
         return None
-    return MemoryNeed(size, pair.per_token_bytes, pair.state_bytes or 0, pair.context_length or 0)
+    wider = round(32 / STORED_BITS.get(pair.precision, 16)) if on_cpu() else 1
+    per_token, state = pair.per_token_bytes, pair.state_bytes or 0
+    if wider > 1:
+        size, per_token, state = size * wider, 2 * per_token, 2 * state
+    return MemoryNeed(size, per_token, state, pair.context_length or 0)
 
 
 def _guessed(size: int | None) -> MemoryNeed | None:

@@ -11,6 +11,12 @@ from engine.models.store_types import MemoryNeed
 CACHE_ITEM = 2  # bytes of a bf16 value
 STATE_ITEM = 4  # recurrent states are kept in fp32
 GROWTH = 256  # mlx-lm's caches grow in steps of so many tokens
+# What a mark in a family's own list of layers stands for.
+PATTERNS: dict[str, dict[str | int, str]] = {
+    "hybrid_override_pattern": {"M": "mamba", "*": "full"},
+    "sliding_window_pattern": {"L": "window", "G": "full"},
+    "hybrid_layer_pattern": {1: "window", 0: "full"},
+}
 
 
 def memory_need(target: Path, draft: Path | None, expanded: bool = False, kv_bits: int | None = None) -> MemoryNeed:
@@ -28,11 +34,20 @@ def memory_need(target: Path, draft: Path | None, expanded: bool = False, kv_bit
 
 def weights_bytes(folder: Path, config: dict[str, Any], expanded: bool = False) -> int:
     """The weights as stored, or with every value in fp32. Packed values of quantised weights are counted one by one."""
-    files = weight_files(folder)
+    tensors = {name: entry for file in weight_files(folder) for name, entry in tensor_items(file).items()}
     if not expanded:
-        return sum(items * ITEM_BITS.get(kind, 16) // 8 for file in files for kind, items in tensor_items(file))
-    bits = (config.get("quantization") or config.get("quantization_config") or {}).get("bits") or 4
-    return sum(4 * (items * 32 // bits if kind == "U32" else items) for file in files for kind, items in tensor_items(file))
+        return sum(items * ITEM_BITS.get(kind, 16) // 8 for kind, items in tensors.values())
+    total, quantisation = 0, config.get("quantization") or config.get("quantization_config") or {}
+    for name, (_kind, items) in tensors.items():
+        module, _, part = name.rpartition(".")
+        packed = tensors.get(f"{module}.weight", ("", 0))[0] == "U32"
+        if packed and part == "weight":
+            own = quantisation.get(module)
+            items = items * 32 // ((own if isinstance(own, dict) else quantisation).get("bits") or 4)
+        elif packed and part in ("scales", "biases"):
+            continue  # their work is done once the weights are expanded
+        total += 4 * items
+    return total
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
@@ -63,14 +78,16 @@ def cache_need(config: dict[str, Any]) -> tuple[int, int]:
 def layer_kinds(config: dict[str, Any]) -> list[str]:
     """What each layer keeps: "full", "window", "delta", "mamba", "conv" or "" for nothing."""
     layers = int(config.get("num_hidden_layers") or 0)
-    pattern = config.get("hybrid_override_pattern")
-    if isinstance(pattern, str | list) and pattern:
-        return [{"M": "mamba", "*": "full"}.get(mark, "") for mark in pattern]
+    for key, marks in PATTERNS.items():
+        pattern = config.get(key)
+        if isinstance(pattern, str | list) and pattern:
+            return [marks.get(pattern[layer % len(pattern)], "") for layer in range(layers)]
     types = config.get("layer_types")
     if isinstance(types, list) and types:
         names = {"full_attention": "full", "attention": "full", "sliding_attention": "window", "linear_attention": "delta",
                  "mamba": "mamba", "conv": "conv"}  # fmt: skip
-        return [names.get(str(kind), "full") for kind in types]
+        shared = int(config.get("num_kv_shared_layers") or 0)  # these look into the caches of layers before them
+        return [names.get(str(kind), "full") for kind in types[: len(types) - shared]]
     family = str(config.get("model_type") or "")
     if family == "falcon_h1":  # attention and a state side by side in each layer
         return ["full", "mamba"] * layers

@@ -33,7 +33,7 @@ def check_room(plan: DownloadPlan, done: int, others: Iterable[DownloadState], c
 
 def gigabytes(size: int) -> str:
     """A size in words, in units of a thousand as macOS shows them."""
-    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.0f} MB" if size >= 1e7 else f"{size / 1e6:,.1f} MB"
 
 
 def _existing(folder: Path) -> Path:

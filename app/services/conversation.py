@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,8 @@ from app.worker import Failure
 from engine import Finished, GenerationRequest, Mode, RequestError, Started, TextDelta
 
 SAVE_MS = 500
+AGAIN_MS = 3_000  # after which an answer that could not be written is tried again
+log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -81,6 +84,9 @@ class Conversation(QObject):
         self._compare_answer: ChatMessage | None = None
         self._save_timer = QTimer(self, interval=SAVE_MS)
         self._save_timer.timeout.connect(self.save_partial)
+        self._unsaved: dict[int, ChatMessage] = {}
+        self._again = QTimer(self, interval=AGAIN_MS)
+        self._again.timeout.connect(self._save_unsaved)
         client.events.connect(self._on_events)
         client.ended.connect(self._on_ended)
 
@@ -94,6 +100,8 @@ class Conversation(QObject):
         self.chat = self.store.chat(chat_id) if chat_id is not None else None
         self.tree = ChatTree(self.store.messages(self.chat.id) if self.chat is not None else ())
         self._take_partial()
+        for message in self._unsaved.values():
+            self.tree.replace(message)
         self.messages = self.tree.path(self.chat.leaf_id if self.chat else None)
         if message_id in self.tree and message_id is not None and all(message.id != message_id for message in self.messages):
             self.messages = self.tree.path(self.tree.newest_leaf(message_id))
@@ -289,11 +297,13 @@ class Conversation(QObject):
         self, message: ChatMessage, text: str, state: State, statistics: dict[str, Any] | None, failure: Failure | None
     ) -> None:
         self._save_timer.stop()
+        ended = replace(message, content=text, state=state, statistics=statistics)
         try:
-            self.store.update_message(message.id, content=text, state=state, statistics=statistics)
+            self._save(ended)
         except StoreError as error:
             failure = failure or Failure(str(error))
-        ended = replace(message, content=text, state=state, statistics=statistics)
+            self._unsaved[ended.id] = ended
+            self._again.start()
         self.tree.replace(ended)
         self.messages = [ended if known.id == ended.id else known for known in self.messages]
         self.answer_ended.emit(ended)
@@ -326,6 +336,25 @@ class Conversation(QObject):
         except StoreError as error:
             self._save_timer.stop()  # one message is enough; the whole answer is tried again at its end
             self.failed.emit(Failure(str(error)))
+
+    def _save(self, message: ChatMessage) -> None:
+        self.store.update_message(message.id, message.content, message.state, message.statistics)
+
+    def _save_unsaved(self) -> None:
+        """Tries again what a full disk refused; the user was told the first time."""
+        try:
+            for message in list(self._unsaved.values()):
+                self._save(message)
+                del self._unsaved[message.id]
+        except StoreError as error:
+            log.warning("%d answers are not on the disk yet: %s", len(self._unsaved), error)
+        else:
+            self._again.stop()
+
+    def close(self) -> None:
+        """Tries once more to save what could not be saved, for the end of the program; the answer is stopped by then."""
+        self._save_unsaved()
+        self._again.stop()
 
     def stop(self) -> None:
         """Stops the answer or comparison; what is there stays."""

@@ -69,6 +69,7 @@ class Services(QObject):
         if not self.downloads.shutdown():
             log.warning("a download did not pause in time: it ends with the process and goes on at the next start")
         stopped = self.client.shutdown(limit_s)
+        self.conversation.close()
         try:
             self.store.close()
         except StoreError as error:

@@ -46,7 +46,8 @@ class Transcript(QScrollArea):
         self._mounted: dict[int, UserMessage | AnswerMessage] = {}
         self._tools: dict[int, MessageTools] = {}
         self._mark: Mark | None = None
-        self._to_mark = self._placing = False  # the view stays at the mark while what is above it is still laid out
+        self._anchor: tuple[QWidget, int] | None = None  # stays at this height of the view while what is above it is laid out
+        self._placing = False
         self._editor: MessageEditor | None = None
         self._edited: UserMessage | None = None
         self.setAccessibleName(tr("Chat"))
@@ -116,8 +117,7 @@ class Transcript(QScrollArea):
             return
         self.clear_mark()
         self._mark = Mark(self._mounted[message_id])
-        self._to_mark = True
-        self._scroll_to_mark()
+        self._hold(self._mounted[message_id], theme.XL)
 
     def bring(self, message_id: int) -> bool:
         """Mounts a message with what is around it, where it is not yet; False: it is not on this branch."""
@@ -144,16 +144,21 @@ class Transcript(QScrollArea):
 
     def clear_mark(self) -> None:
         """Takes the mark off what was searched for."""
-        mark, self._mark, self._to_mark = self._mark, None, False
+        mark, self._mark = self._mark, None
         if mark is not None:
             mark.hide()
             mark.deleteLater()
 
-    def _scroll_to_mark(self) -> None:
-        if self._mark is not None:
-            target = self._mark.target
+    def _hold(self, widget: QWidget, height: int) -> None:
+        """Keeps a message at ``height`` pixels of the view until the user scrolls."""
+        self._anchor = widget, height
+        self._scroll_to_anchor()
+
+    def _scroll_to_anchor(self) -> None:
+        if self._anchor is not None:
+            widget, height = self._anchor
             self._placing = True
-            self.verticalScrollBar().setValue(target.mapTo(self._page, target.rect().topLeft()).y() - theme.XL)
+            self.verticalScrollBar().setValue(widget.mapTo(self._page, widget.rect().topLeft()).y() - height)
             self._placing = self._following = False
             self._place_button()
 
@@ -192,16 +197,15 @@ class Transcript(QScrollArea):
 
     def mount_earlier(self) -> None:
         """Puts the messages before the first one on show above it; what is being read stays where it is."""
-        bar = self.verticalScrollBar()
-        from_end = bar.maximum() - bar.value()
+        start, top = max(0, self._first - MOUNTED), self._mounted[self._path[self._first].id]
+        height = top.mapTo(self.viewport(), top.rect().topLeft()).y()
         self._following = False
-        start = max(0, self._first - MOUNTED)
         for offset, message in enumerate(self._path[start : self._first]):
             self._mount(message, 1 + offset)
         self._first = start
         self._show_borders()
         self._settle_layout()
-        bar.setValue(bar.maximum() - from_end)
+        self._hold(top, height)
 
     def mount_later(self) -> None:
         """Puts the messages after the last one on show below it."""
@@ -278,21 +282,21 @@ class Transcript(QScrollArea):
         if self._end < len(self._path):
             self.show_messages(self._as_grown())
             return
-        self._following = True
+        self._following, self._anchor = True, None
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self._to_end.hide()
 
     def _on_range_changed(self, _minimum: int, maximum: int) -> None:
         if self._following:
             self.verticalScrollBar().setValue(maximum)
-        elif self._to_mark:
-            self._scroll_to_mark()
+        else:
+            self._scroll_to_anchor()
         self._place_button()
 
     def _on_value_changed(self, value: int) -> None:
         if self._placing:
             return
-        self._to_mark = False
+        self._anchor = None
         # Growth moves the maximum, never the value: only the user, or follow(), gets here away from the end.
         at_end = self._end == len(self._path)
         self._following = at_end and value >= self.verticalScrollBar().maximum() - NEAR_END
@@ -373,6 +377,7 @@ class Transcript(QScrollArea):
         self._end = max(min(self._end, count), self._first)
 
     def _unmount(self, messages: list[ChatMessage]) -> None:
+        self._anchor = None
         for message in messages:
             self._remove(self._mounted.pop(message.id))
             del self._tools[message.id]

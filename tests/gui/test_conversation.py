@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
+from app.core.chat import Attachment
 from app.services.engine_client import EngineState
 from app.services.wiring import CHATS
 from app.store import ChatStore
@@ -26,14 +31,31 @@ def stored(tmp_path, chat_id: int):
         other.close()
 
 
-def test_a_message_is_on_disk_before_it_is_shown(qtbot, talk, tmp_path):
+READ = """
+import json, sqlite3, sys
+db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
+columns = "id, parent_id, role, content, state, attachments"
+print(json.dumps(db.execute(f"SELECT {columns} FROM messages ORDER BY id DESC LIMIT 1").fetchone()))
+"""
+
+
+def read_by_another_process(tmp_path) -> list:
+    """The newest message as a program that knows nothing of this one finds it on the disk."""
+    done = subprocess.run([sys.executable, "-c", READ, tmp_path / CHATS], capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
+
+
+def test_every_message_is_on_disk_before_it_is_shown(qtbot, talk, tmp_path):
     on_disk = []
-    talk.message_added.connect(lambda message: on_disk.append((message, stored(tmp_path, message.chat_id))))
-    talk.send("Why is the sky blue?", "dflash")
+    talk.message_added.connect(lambda message: on_disk.append((message, read_by_another_process(tmp_path))))
+    talk.send("Why is the sky blue?", "dflash", [Attachment("a.py", "x = 1")])
     wait_ready(qtbot, talk.client)
-    assert [shown.role for shown, _kept in on_disk] == ["user", "assistant"]
+    talk.edit(talk.messages[0].id, "And at night?", "dflash")
+    wait_ready(qtbot, talk.client)
+    assert [shown.role for shown, _kept in on_disk] == ["user", "assistant"] * 2
     for shown, kept in on_disk:
-        assert kept[-1] == shown
+        assert kept[:5] == [shown.id, shown.parent_id, shown.role, shown.content, shown.state]
+        assert [file["text"] for file in json.loads(kept[5] or "[]")] == [file.text for file in shown.attachments]
 
 
 def test_an_answer_and_its_figures_are_kept(qtbot, talk, tmp_path):

@@ -76,6 +76,23 @@ def test_the_real_pair_answers_compares_and_stops(qtbot, real):
     assert len(talk.messages[-1].content) < len(shown) + 400
 
 
+def test_an_edited_question_is_read_from_where_it_differs(qtbot, real):
+    services, talk = real.services, real.services.conversation
+    services.settings.update(max_tokens=4)
+    story = " ".join(f"On day {day} the keeper wrote about the wind, the lamp and the ships." for day in range(1, 30))
+    talk.send(f"{story}\n\nWhat did the keeper write about?", "dflash")
+    wait_ready(qtbot, services.client, SLOW)
+    assert talk.messages[-1].statistics["cached_tokens"] == 0
+    talk.send("Who was the keeper?", "dflash")
+    wait_ready(qtbot, services.client, SLOW)
+    question = talk.messages[2]
+    talk.edit(question.id, "Where did the keeper live?", "dflash")
+    wait_ready(qtbot, services.client, SLOW)
+    figures = talk.messages[-1].statistics
+    assert talk.version_of(talk.messages[2].id) == (2, 2) and talk.tree[question.id] == question
+    assert figures["cached_tokens"] > figures["prompt_tokens"] / 2
+
+
 def test_a_pair_that_is_not_there_is_one_clear_line(qtbot, tmp_path, make_window):
     services = Services(tmp_path)
     window, failures = make_window(services), []

@@ -99,7 +99,7 @@ def test_ctrl_c_while_loading_ends_with_one_line(start) -> None:
     process.interrupt()
     code, out, err, seconds = process.end()
     assert (code, out) == (1, "")
-    assert visible(err) == "slipstream: Loading was cancelled: choose the model again to load it.\n"
+    assert visible(err) == "slipstream: Loading was cancelled: nothing was loaded.\n"
     assert seconds < 20
 
 

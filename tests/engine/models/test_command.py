@@ -145,7 +145,7 @@ def test_a_terminal_sees_progress(hub: HubServer) -> None:
 
 def test_progress_says_what_is_waited_for() -> None:
     progress = Progress(1_500_000_000, 9_100_000_000, 25_000_000.0, 304.0, "a")
-    assert progress_words(progress) == "1.5 GB of 9.1 GB · 25.0 MB/s · 5 min 4 s left"
+    assert progress_words(progress) == "1.5 GB of 9.1 GB · 25 MB/s · 5 min 4 s left"
     waiting = Progress(0, 9_100_000_000, 0.0, None, "a", "retrying", "the hub cannot be reached: trying again in 4 s")
     assert progress_words(waiting) == "0.0 MB of 9.1 GB · the hub cannot be reached: trying again in 4 s"
 

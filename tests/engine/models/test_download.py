@@ -18,6 +18,8 @@ from engine.models import (
     DownloadProblem,
     Progress,
     discard,
+    download,
+    hub_client,
     list_downloads,
     plan_download,
     resolve_pair,
@@ -236,3 +238,47 @@ def test_nothing_is_asked_where_the_hub_is_switched_off(hub: HubServer, monkeypa
         plan_download("org/model")
     assert hub.seen == []
     assert os.environ["HF_ENDPOINT"] == hub.address
+
+
+def test_on_a_disk_without_links_the_files_lie_in_the_model_itself(
+    hub: HubServer, plan: DownloadPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise OSError("this disk has no links")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    Downloader(plan).run()
+    folder = resolve_pair("org/model").target
+    assert not any(path.is_symlink() for path in folder.iterdir())
+    assert (folder / "model.safetensors").read_bytes() == hub.repositories["org/model"].files["model.safetensors"]
+    hub.seen.clear()
+    assert Downloader(plan).run() == "done" and not hub.requests_for("", "store")
+
+
+def test_more_downloads_than_places_wait_for_their_turn_and_can_be_paused_there(
+    hub: HubServer, plan: DownloadPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "_places", threading.BoundedSemaphore(1))
+    hub.bytes_per_s = 300_000
+    outcomes: list[str] = []
+    waiting, pause = threading.Event(), threading.Event()
+
+    def begin_second(progress: Progress) -> None:
+        if progress.done > 20_000 and not second.is_alive() and not outcomes:
+            second.start()
+
+    def note(progress: Progress) -> None:
+        assert progress.phase == "waiting" and progress.bytes_per_s == 0
+        waiting.set()
+        pause.set()
+
+    add_model(hub, "org/other")
+    other = Downloader(plan_download("org/other", with_draft=False), on_progress=note, pause=pause)
+    second = threading.Thread(target=lambda: outcomes.append(other.run()))
+    assert Downloader(plan, on_progress=begin_second).run() == "done"
+    second.join(10)
+    assert waiting.is_set() and outcomes == ["paused"]
+
+
+def test_the_wait_between_tries_doubles_up_to_half_a_minute() -> None:
+    assert [hub_client.backoff(attempt) for attempt in (0, 1, 2, 5, 6, 60)] == [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]

@@ -27,7 +27,7 @@ class Arm:
     def name(self) -> str:
         """In words."""
         if self.block_length is not None:
-            return tr("DFlash, block length {length}", length=self.block_length)
+            return tr("DFlash, block {length}", length=self.block_length)
         return {"baseline": tr("Plain"), "lookup": tr("Lookup")}.get(self.mode, "DFlash")
 
     @property

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QPushButton, QWidg
 from app.core.arms import Arm
 from app.core.words import tr
 from app.ui import theme
+from app.ui.flow_layout import FlowLayout
 
 
 class CompareBar(QWidget):
@@ -26,16 +27,18 @@ class CompareBar(QWidget):
         self.run_button.clicked.connect(self.run_asked)
         self.history_button = QPushButton(tr("Earlier comparisons …"))
         self.history_button.clicked.connect(self.history_asked)
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(theme.L, 0, theme.L, 0)
-        layout.setSpacing(theme.S)
+        outer = QHBoxLayout(self)
+        outer.setContentsMargins(theme.L, 0, theme.L, 0)
+        layout = FlowLayout(theme.S)
+        outer.addLayout(layout)
         for box in (self.left, self.right):
             box.activated.connect(self._on_chosen)
         layout.addWidget(self.left)
-        layout.addWidget(QLabel(tr("beside")))
+        beside = QLabel(tr("beside"))
+        beside.setMinimumHeight(self.left.sizeHint().height())
+        layout.addWidget(beside)
         layout.addWidget(self.right)
         layout.addWidget(self.run_button)
-        layout.addStretch(1)
         layout.addWidget(self.history_button)
 
     def show_arms(self, offered: tuple[Arm, ...], chosen: tuple[Arm, Arm]) -> None:

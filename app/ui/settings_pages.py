@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QDoubleSpinBox,
     QFormLayout,
     QLabel,
+    QLineEdit,
     QPushButton,
     QSpinBox,
     QWidget,
@@ -164,11 +165,8 @@ class AdvancedPage(Page):
 
     def __init__(self, service: SettingsService, folder: str, do: WindowActions):
         super().__init__(service)
-        self.folder = QLabel(folder, wordWrap=True)
-        self.folder.setTextFormat(Qt.TextFormat.PlainText)
-        self.folder.setTextInteractionFlags(
-            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
-        )
+        self.folder = QLineEdit(folder, readOnly=True)
+        self.folder.setMinimumWidth(self.folder.fontMetrics().averageCharWidth() * 50)
         self.row(tr("Chats, settings and measurements"), self.folder)
         self.button(tr("Open Folder"), do.open_data_folder)
         self.button(tr("Show Log"), do.show_log)

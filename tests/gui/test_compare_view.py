@@ -127,8 +127,8 @@ def test_any_two_arms_can_be_chosen_and_run_again(qtbot, window, loader):
     wait_ready(qtbot, window.services.client)
     requests = loader.engines[-1].requests[-2:]
     assert [(request.mode, request.block_length) for request in requests] == [("dflash", 2), ("dflash", 4)]
-    assert window.compare.panes["left"].title.text() == "DFlash, block length 2"
-    assert "DFlash, block length 4: " in window.compare.details.text()
+    assert window.compare.panes["left"].title.text() == "DFlash, block 2"
+    assert "DFlash, block 4: " in window.compare.details.text()
 
 
 def test_without_a_draft_plain_is_set_beside_lookup(qtbot, window, loader):

@@ -13,7 +13,7 @@ from app.services.instance import SingleInstance
 from tests.regressions.window.running import answering, messages_of
 
 
-@pytest.mark.parametrize("way", ["command", "event", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("way", ["command", "SIGTERM", *(pytest.param(way, marks=pytest.mark.slow) for way in ("event", "SIGINT"))])
 def test_quitting_in_an_answer_keeps_its_text_and_leaves_no_process(qapp, tmp_path: Path, way: str):
     sent = getattr(signal, way, None)
     process, children = answering(tmp_path, "wait" if sent else way)

@@ -1,0 +1,141 @@
+"""Every screen of the program, each a function that puts a window into it and returns the widget to look at."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from PySide6.QtCore import QCoreApplication
+from PySide6.QtWidgets import QApplication, QWidget
+
+from app.core.updates import Release
+from app.services.engine_client import EngineState
+from app.ui.crash_dialog import CrashDialog
+from app.ui.deleted_dialog import DeletedDialog
+from app.ui.main_window import MainWindow
+from app.ui.update_dialog import UpdateDialog
+from engine import CostCurve
+
+Scene = Callable[[MainWindow], QWidget]
+RELEASE = Release("9.9.9", "14.0", "2026-01-01", "Notes of the release.", "https://slipstream.example", "0" * 64)
+COSTS = CostCurve((1, 2, 3, 4, 6, 8), (0.048, 0.052, 0.055, 0.060, 0.066, 0.070), (0.004, 0.006, 0.006, 0.007, 0.008, 0.009))
+PROMPT = "Explain how rainbows form."
+LIMIT_S = 20.0
+
+
+def pump(seconds: float) -> None:
+    """Lets the event loop run."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        QCoreApplication.processEvents()
+        time.sleep(0.002)
+
+
+def wait(done: Callable[[], bool]) -> None:
+    """Lets it run until ``done``."""
+    end = time.monotonic() + LIMIT_S
+    while not done():
+        assert time.monotonic() < end, "the screen did not come"
+        pump(0.02)
+
+
+def idle(window: MainWindow) -> None:
+    """Waits until nothing is asked for any more."""
+    talk = window.services.conversation
+    wait(lambda: window.services.client.state is EngineState.READY and talk.active is None and talk.comparison.running is None)
+
+
+def ask(window: MainWindow, mode: str = "dflash") -> MainWindow:
+    """Sends the prompt in ``mode`` and waits for the answer."""
+    window.do.set_mode(mode)  # type: ignore[arg-type]
+    window.composer.set_text(PROMPT)
+    window.do.send()
+    idle(window)
+    return window
+
+
+def newest(run: Callable[[], object]) -> QWidget:
+    """The window that ``run`` opens."""
+    before = set(QApplication.topLevelWidgets())
+    run()
+    pump(0.05)
+    (opened,) = (widget for widget in QApplication.topLevelWidgets() if widget.isVisible() and widget not in before)
+    return opened
+
+
+def banner(window: MainWindow) -> QWidget:
+    """A fault of ours with both its buttons."""
+    ask(window)
+    window.failures.show_fault("Something went wrong (ValueError). The chat is saved; the details are in the log.", "")
+    return window
+
+
+def details(window: MainWindow) -> QWidget:
+    """The meter's details of an answer, with measured costs."""
+    ask(window)
+    client = window.services.client
+    assert client.info is not None
+    client.info = replace(client.info, costs=COSTS)
+    return newest(window.do.show_meter_details)
+
+
+def tour(window: MainWindow, step: int = 0) -> QWidget:
+    """One step of the tour."""
+    window.do.show_tour()
+    for _ in range(step):
+        window.first_run.tour.next.click()
+    return window
+
+
+def settings(window: MainWindow, page: int) -> QWidget:
+    """One page of the settings."""
+    dialog = newest(window.do.show_settings)
+    dialog.pages.setCurrentIndex(page)  # type: ignore[attr-defined]
+    pump(0.05)
+    return dialog
+
+
+def comparisons(window: MainWindow) -> QWidget:
+    """Earlier comparisons, one of them."""
+    ask(window, "compare")
+    return newest(window.do.show_comparisons)
+
+
+def crash(window: MainWindow) -> QWidget:
+    """The log of a run that was aborted."""
+    path = window.services.folder / "crash-previous.log"
+    path.write_text("Fatal Python error: Aborted\n")
+    return newest(lambda: CrashDialog(path, window).open())
+
+
+def deleted(window: MainWindow) -> QWidget:
+    """One chat among the deleted."""
+    ask(window)
+    window.do.delete_chat()
+    return newest(lambda: DeletedDialog(window.services.shelf, window).open())
+
+
+SCENES: dict[str, Scene] = {
+    "new-chat": lambda window: window,
+    "chat": ask,
+    "side-by-side": lambda window: ask(window, "compare"),
+    "fault": banner,
+    "tour-1": tour,
+    "tour-2": lambda window: tour(window, 1),
+    "tour-3": lambda window: tour(window, 2),
+    "settings-general": lambda window: settings(window, 0),
+    "settings-answers": lambda window: settings(window, 1),
+    "settings-models": lambda window: settings(window, 2),
+    "settings-privacy": lambda window: settings(window, 3),
+    "settings-advanced": lambda window: settings(window, 4),
+    "meter-details": details,
+    "comparisons": comparisons,
+    "models": lambda window: newest(window.do.show_models),
+    "model-details": lambda window: newest(window.do.show_load_report),
+    "about": lambda window: newest(window.do.show_about),
+    "update": lambda window: newest(lambda: UpdateDialog(RELEASE, window).open()),
+    "forget": lambda window: newest(window.do.forget_learned),
+    "crash": crash,
+    "deleted": deleted,
+}

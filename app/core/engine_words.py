@@ -9,7 +9,7 @@ from functools import lru_cache
 from app.core.engine_sentences import SENTENCES
 from app.core.words import separated, tr
 
-_NUMBER = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+")
+_NUMBER = re.compile(r"(\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+)( (GB|MB|kB|s))?")
 
 
 def engine_words(text: str) -> str:

@@ -60,23 +60,33 @@ def _palette(dark: bool) -> QPalette:
 def current() -> Theme:
     """The theme of the application's present palette."""
     palette = QApplication.palette()
-    return _from_colours(palette.color(QPalette.ColorRole.Base).rgb(), palette.color(QPalette.ColorRole.Text).rgb())
+    base, text = palette.color(QPalette.ColorRole.Base).rgb(), palette.color(QPalette.ColorRole.Text).rgb()
+    return _from_colours(base, text, wants_contrast())
+
+
+def wants_contrast() -> bool:
+    """Whether the system asks for more contrast, as far as this Qt can tell."""
+    hints = QGuiApplication.styleHints()
+    if not hasattr(hints, "accessibility"):  # before Qt 6.10
+        return False
+    accessibility = hints.accessibility()
+    return accessibility.contrastPreference() is Qt.ContrastPreference.HighContrast
 
 
 @lru_cache(maxsize=8)
-def _from_colours(base_rgb: int, text_rgb: int) -> Theme:
+def _from_colours(base_rgb: int, text_rgb: int, contrast: bool) -> Theme:
     base, text = QColor(base_rgb), QColor(text_rgb)
     dark = base.lightnessF() < text.lightnessF()
     return Theme(
         dark=dark,
         text=text,
-        quiet=blend(base, text, 0.62),
+        quiet=blend(base, text, 0.85 if contrast else 0.62),
         accent=QColor("#3ecf9a") if dark else QColor("#0a7a56"),
         warning=QColor("#f0b45a") if dark else QColor("#8a5200"),
         warning_back=QColor("#3a2f1a") if dark else QColor("#fdf1db"),
         error=QColor("#ff8a80") if dark else QColor("#b3261e"),
         card=blend(base, text, 0.06),
-        line=blend(base, text, 0.16),
+        line=blend(base, text, 0.6 if contrast else 0.16),
     )
 
 

@@ -59,6 +59,7 @@ def test_errors_as_the_engine_raises_them_are_known(german):
 def test_numbers_in_a_sentence_follow_the_language(german):
     text = engine_words(str(NotEnoughMemory("Qwen", 32_768, 9_100_000_000, 5_000_000_000)))
     assert "9,1 GB" in text and "32.768 Token" in text and "Qwen" in text
+    assert engine_words("fits with 32,768 tokens of context (10.7 GB)") == "passt mit 32.768 Token Kontext (10,7 GB)"
 
 
 def test_a_reason_inside_a_sentence_is_said_in_the_language_too(german):

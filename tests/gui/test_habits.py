@@ -1,0 +1,89 @@
+"""What users of a Mac expect of every program: roles in the menus, the usual keys, a window that comes back in sight."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import QPoint, QSize
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
+
+from app.commands import COMMANDS, MENUS
+from app.ui import theme
+from app.ui.settings_dialog import SettingsDialog
+
+Role = QAction.MenuRole
+
+
+def test_settings_about_and_quit_have_their_places_in_the_app_menu(window):
+    roles = {name: window.actions_by_id[name].menuRole() for name in ("settings", "about", "quit", "look_for_updates")}
+    assert roles == {"settings": Role.PreferencesRole, "about": Role.AboutRole, "quit": Role.QuitRole,
+                     "look_for_updates": Role.ApplicationSpecificRole}  # fmt: skip
+    others = [action.menuRole() for name, action in window.actions_by_id.items() if name not in roles]
+    assert set(others) == {Role.NoRole}, "Qt guesses roles by their words unless told that there is none"
+
+
+def test_every_command_is_in_a_menu_and_the_menus_are_the_usual_ones(window):
+    bar = window._shared_bar
+    menus = [action.menu() for action in bar.actions()]
+    assert tuple(menu.title() for menu in menus) == MENUS
+    assert {action for menu in menus for action in menu.actions() if not action.isSeparator()} == set(window.actions_by_id.values())
+    assert len(COMMANDS) == len(window.actions_by_id)
+
+
+@pytest.mark.parametrize(
+    ("command", "keys"),
+    [("settings", "Ctrl+,"), ("new_chat", "Ctrl+N"), ("close_window", "Ctrl+W"), ("quit", "Ctrl+Q"), ("stop", "Ctrl+."),
+     ("send", "Ctrl+Return"), ("find_chats", "Ctrl+Shift+F"), ("minimise", "Ctrl+M")],
+)  # fmt: skip
+def test_the_usual_keys_do_the_usual_things(window, command, keys):
+    assert QKeySequence(keys) in window.actions_by_id[command].shortcuts()
+
+
+def test_a_window_left_on_a_screen_that_is_gone_comes_back_on_one_that_is_there(make_services, make_window):
+    first = make_window(make_services())
+    first.resize(900, 640)
+    first.move(20_000, 20_000)
+    first.save_state()
+    first.services.shutdown()
+    second = make_window(make_services())
+    screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
+    assert any(screen.contains(second.pos() + QPoint(40, 10)) for screen in screens)
+
+
+def test_the_size_of_the_window_is_kept(make_services, make_window):
+    first = make_window(make_services())
+    first.resize(790, 560)
+    first.save_state()
+    first.services.shutdown()
+    assert make_window(make_services()).size() == QSize(790, 560)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_close_closes_the_window_in_front_and_not_the_one_behind(qtbot, window):
+    window.do.show_settings()
+    dialog = window.findChild(SettingsDialog)
+    qtbot.waitUntil(dialog.isActiveWindow)
+    window.do.close_window()
+    assert window.isVisible() and not dialog.isVisible()
+
+
+def contrast(one: QColor, other: QColor) -> float:
+    """WCAG's contrast ratio."""
+
+    def luminance(colour: QColor) -> float:
+        parts = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in colour.getRgbF()[:3]]
+        return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize(("base", "text"), [("#ffffff", "#000000"), ("#1e1e20", "#ffffff")], ids=["light", "dark"])
+def test_every_colour_of_a_text_can_be_read(base, text):
+    ground = QColor(base)
+    for more, least in ((False, 4.5), (True, 7.0)):
+        colours = theme._from_colours(ground.rgb(), QColor(text).rgb(), more)
+        assert contrast(colours.quiet, ground) >= least and contrast(colours.text, ground) >= 7
+        for colour in (colours.accent, colours.warning, colours.error):
+            assert contrast(colour, ground) >= 4.5
+        assert contrast(colours.warning_back, colours.text) >= 7
+    assert contrast(theme._from_colours(ground.rgb(), QColor(text).rgb(), True).line, ground) >= 3

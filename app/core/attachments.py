@@ -13,6 +13,7 @@ from app.core.words import tr
 
 LONGEST = 1_000_000  # characters of one message, attachments included
 LARGEST_FILE = 4 * LONGEST  # bytes: nothing larger can hold fewer characters, at four bytes each
+EDITABLE = 20_000  # characters; a longer text is never laid out in an editor
 HUGE_CHARACTERS, HUGE_LINES = 4_000, 60  # a paste beyond either goes beside the message
 _MARKS = (  # UTF-32's begins like UTF-16's, so it comes first
     (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"), (codecs.BOM_UTF8, "utf-8-sig"),
@@ -67,6 +68,11 @@ def _unmarked(content: bytes) -> str:
 def is_huge(text: str) -> bool:
     """Whether a pasted text is better kept beside the message: too long to look over, or a line that no editor lays out."""
     return len(text) > HUGE_CHARACTERS or text.count("\n") >= HUGE_LINES or break_long_runs(text) != text
+
+
+def is_editable(text: str) -> bool:
+    """Whether an editor can hold a text without stalling the window."""
+    return len(text) <= EDITABLE and break_long_runs(text) == text
 
 
 def pasted(text: str, taken: set[str]) -> Attachment:

@@ -6,7 +6,7 @@ import time
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QSplitter, QVBoxLayout, QWidget
 
 from app.core.compare import SIDES, Comparison, Side
 from app.core.figures import percent
@@ -52,13 +52,12 @@ class CompareView(QWidget):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        panes = QHBoxLayout()
-        panes.setSpacing(0)
-        self._rule = QFrame(frameShape=QFrame.Shape.VLine, frameShadow=QFrame.Shadow.Plain)
-        theme.tint(self._rule, theme.current().line)
-        panes.addWidget(self.panes["left"], 1)
-        panes.addWidget(self._rule)
-        panes.addWidget(self.panes["right"], 1)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal, childrenCollapsible=False)
+        self.splitter.setHandleWidth(1)
+        for side in SIDES:
+            self.splitter.addWidget(self.panes[side])
+            self.panes[side].setMinimumWidth(160)
+        self.splitter.setSizes([1, 1])
         words = QVBoxLayout()
         words.setSpacing(theme.XS)
         words.addWidget(self.verdict)
@@ -78,7 +77,7 @@ class CompareView(QWidget):
         top.addWidget(self.close_button)
         layout.addLayout(top)
         layout.addWidget(self.bar)
-        layout.addLayout(panes, 1)
+        layout.addWidget(self.splitter, 1)
         layout.addLayout(foot)
 
     # A run
@@ -206,7 +205,6 @@ class CompareView(QWidget):
         self.replay_button.setIcon(theme.icon("replay"))
         self.copy_button.setIcon(theme.icon("copy"))
         theme.tint(self.details, theme.current().quiet)
-        theme.tint(self._rule, theme.current().line)
         self._show_figures()
 
     def _button(self, text: str, icon: str, signal) -> QPushButton:

@@ -8,9 +8,8 @@ from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from app.core.attachments import LONGEST, pasted
+from app.core.attachments import LONGEST, is_editable, pasted
 from app.core.chat import Attachment
-from app.core.sanitize import break_long_runs
 from app.core.words import tr
 from app.ui import theme
 from app.ui.attachment_chips import ChipRow
@@ -18,7 +17,6 @@ from app.ui.context_meter import ContextMeter
 from app.ui.mode_switch import ModeSwitch
 from app.ui.prompt_edit import PromptEdit
 
-INLINE_PASTE = 20_000  # characters; a longer text is never laid out in an editor
 SETTLE_MS = 300
 
 
@@ -96,7 +94,7 @@ class Composer(QWidget):
     def set_text(self, text: str, attachments: Sequence[Attachment] = ()) -> None:
         """Replaces the draft; text too large to lay out becomes an attachment."""
         self.chips.clear()
-        inline = len(text) <= INLINE_PASTE and break_long_runs(text) == text
+        inline = is_editable(text)
         self.edit.setPlainText(text if inline else "")
         for attachment in attachments:
             self.add(attachment)
@@ -133,7 +131,7 @@ class Composer(QWidget):
         chip = self.chips.chips[-1]
         self.chips.remove(chip)
         text = chip.attachment.text
-        if len(text) <= INLINE_PASTE and break_long_runs(text) == text:
+        if is_editable(text):
             self.edit.insertPlainText(text)
 
     def _on_text(self) -> None:

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
+from app.core.attachments import is_editable
 from app.core.words import tr
 from app.ui import theme
 from app.ui.prompt_edit import PromptEdit
@@ -29,12 +30,15 @@ class MessageEditor(QWidget):
         self.send.clicked.connect(self._submit)
         cancel.clicked.connect(self.cancelled)
         self.edit.textChanged.connect(lambda: self.send.setEnabled(bool(self.text.strip())))
-        note = QLabel(tr("The version before stays."))
-        theme.tint(note, theme.current().quiet)
+        self.note = QLabel(tr("The version before stays."), wordWrap=True)
+        theme.tint(self.note, theme.current().quiet)
+        self.edit.pasted.connect(self._paste)
+        self.edit.refused.connect(self.note.setText)
+        no_files = tr("Files cannot be added here: send them in a new message.")
+        self.edit.files_pasted.connect(lambda _files: self.note.setText(no_files))
         buttons = QHBoxLayout()
         buttons.setSpacing(theme.S)
-        buttons.addWidget(note)
-        buttons.addStretch(1)
+        buttons.addWidget(self.note, 1)
         buttons.addWidget(cancel)
         buttons.addWidget(self.send)
         layout = QVBoxLayout(self)
@@ -57,6 +61,13 @@ class MessageEditor(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         theme.paint_card(self)
+
+    def _paste(self, text: str) -> None:
+        """A long paste, which in the composer would become an attachment."""
+        if is_editable(text):
+            self.edit.insertPlainText(text)
+        else:
+            self.note.setText(tr("This paste is too long for an edited message: attach it to a new one."))
 
     def _submit(self) -> None:
         if self.text.strip():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QByteArray
+from PySide6.QtWidgets import QSplitter
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -15,7 +16,7 @@ KEY = "panes"
 def save_panes(window: MainWindow) -> None:
     """Keeps the state of the window's panes."""
     state = {
-        "splitter": bytes(window.splitter.saveState().toBase64().data()).decode(),
+        **{name: bytes(splitter.saveState().toBase64().data()).decode() for name, splitter in _splitters(window).items()},
         "sidebar": not window.sidebar.isHidden() or window.options.hid_sidebar,
         "options": not window.options.panel.isHidden(),
     }
@@ -29,4 +30,9 @@ def restore_panes(window: MainWindow) -> None:
         return
     window.sidebar.setVisible(state.get("sidebar") is not False)
     window.options.set_open(state.get("options") is True)
-    window.splitter.restoreState(QByteArray.fromBase64(str(state.get("splitter", "")).encode()))
+    for name, splitter in _splitters(window).items():
+        splitter.restoreState(QByteArray.fromBase64(str(state.get(name, "")).encode()))
+
+
+def _splitters(window: MainWindow) -> dict[str, QSplitter]:
+    return {"splitter": window.splitter, "comparison": window.compare.splitter}

@@ -25,7 +25,8 @@ class SettingsDialog(QDialog):
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         services, do = window.services, window.do
         self.general = GeneralPage(services.settings)
-        self.answers = AnswersPage(services.settings)
+        presets = {each.id: tr(each.name) if each.built_in else each.name for each in services.conversation.options.presets}
+        self.answers = AnswersPage(services.settings, presets)
         self.models = ModelsPage(services.settings, do)
         self.privacy = PrivacyPage(services.settings, services.learning, do)
         self.advanced = AdvancedPage(services.settings, str(services.folder), do)

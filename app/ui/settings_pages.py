@@ -111,7 +111,8 @@ class GeneralPage(Page):
 class AnswersPage(Page):
     """What shapes an answer where a chat says nothing else."""
 
-    def __init__(self, service: SettingsService):
+    def __init__(self, service: SettingsService, presets: Mapping[str, str]):
+        """``presets`` are names by id."""
         super().__init__(service)
         self.mode = self.choice(tr("Mode"), "mode", {mode: tr(name) for mode, name in MODE_NAMES.items()})
         self.temperature = QDoubleSpinBox(minimum=0.0, maximum=2.0, singleStep=0.1, decimals=1)
@@ -123,6 +124,8 @@ class AnswersPage(Page):
         self._keep(lambda settings: self.max_tokens.setValue(settings.max_tokens))
         self.row(tr("Longest answer, in tokens"), self.max_tokens)
         self.hint(tr("Temperature 0 always takes the likeliest token: the same prompt gives the same answer."))
+        self.preset = self.choice(tr("New chats begin with"), "preset", {"": tr("The values above"), **presets})
+        self.hint(tr("Each chat can have its own values and instructions: View menu, Show or Hide Options of This Chat."))
 
 
 class ModelsPage(Page):

@@ -9,11 +9,10 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
+from app.core.attachments import is_editable
 from app.core.chat import ChatMessage
-from app.core.sanitize import break_long_runs
 from app.core.words import tr
 from app.ui import theme
-from app.ui.composer import INLINE_PASTE
 from app.ui.mark import Mark
 from app.ui.message import AnswerMessage, UserMessage
 from app.ui.message_editor import MessageEditor
@@ -231,7 +230,7 @@ class Transcript(QScrollArea):
         if not isinstance(widget, UserMessage):
             return True
         text = widget.message.content
-        if len(text) > INLINE_PASTE or break_long_runs(text) != text:
+        if not is_editable(text):
             return False
         self.close_editor()
         editor = self._editor = MessageEditor(text, self._text_size, self._column)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog
 
@@ -14,6 +14,7 @@ from app.core.attachments import AttachmentError, read_file
 from app.core.chat import Attachment, Chat, ChatMessage, request_messages, request_text
 from app.core.words import tr
 from app.ui.context_meter import ContextUse
+from app.ui.opening import open_url
 from app.ui.prompt_edit import local_files
 from engine import Message
 
@@ -89,8 +90,12 @@ class Writing(QObject):
             return True
         if event.type() == QEvent.Type.Drop and isinstance(event, QDropEvent) and (files := local_files(event.mimeData())):
             event.acceptProposedAction()
-            self._window.do.show_chat()
-            self.add_files(files)
+            chats = [file for file in files if file.suffix == ".slipchat"]
+            for chat in chats:
+                open_url(self._window, QUrl.fromLocalFile(str(chat)))
+            if len(chats) < len(files):
+                self._window.do.show_chat()
+                self.add_files([file for file in files if file not in chats])
             return True
         return False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QInputMethodEvent
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.core.attachments import HUGE_LINES
@@ -180,3 +180,53 @@ def test_a_template_that_refuses_a_part_still_leaves_the_sum(qtbot, window, monk
     window.composer.set_text("one two")
     qtbot.waitUntil(lambda: window.composer.context.text().startswith("6 of"), timeout=3_000)
     assert "This message" not in window.composer.context.toolTip()
+
+
+def test_a_long_paste_into_an_edited_message_is_not_lost(qtbot, window):
+    write(qtbot, window, "First")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    window.do.edit_message()
+    editor = window.transcript._editor
+    data = QMimeData()
+    data.setText("line\n" * HUGE_LINES)
+    editor.edit.insertFromMimeData(data)
+    assert editor.text == "First" + "line\n" * HUGE_LINES
+    data.setText("y" * 5_000)
+    editor.edit.insertFromMimeData(data)
+    assert "too long" in editor.note.text() and "y" not in editor.text
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support raise")
+def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, window, tmp_path):
+    write(qtbot, window, "Keep me")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    path = tmp_path / "kept.slipchat"
+    window.do.write_export(path)
+    qtbot.waitUntil(path.exists, timeout=3_000)
+    drop = QDropEvent(QPointF(20, 10), Qt.DropAction.CopyAction, mime(path), Qt.MouseButton.LeftButton,
+                      Qt.KeyboardModifier.NoModifier)  # fmt: skip
+    QApplication.sendEvent(window, drop)
+    qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=3_000)
+    assert names(window) == []
+
+
+def test_what_an_input_method_composes_survives_streaming_counting_and_saving(qtbot, window, loader):
+    loader.script.rate, loader.script.tokens = 200.0, 150
+    load(qtbot, window.services.client)
+    write(qtbot, window, "Go")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    edit = window.composer.edit
+    write(qtbot, window, "ab")
+    QApplication.sendEvent(edit, QInputMethodEvent("にほ", []))
+    composing = edit.document().firstBlock().layout().preeditAreaText()
+    wait_ready(qtbot, window.services.client)
+    window.writing.save()
+    window.writing.count()
+    qtbot.wait(400)
+    assert composing == edit.document().firstBlock().layout().preeditAreaText() == "にほ"
+    done = QInputMethodEvent("", [])
+    done.setCommitString("日本")
+    QApplication.sendEvent(edit, done)
+    assert window.composer.text() == "ab日本"

@@ -6,9 +6,10 @@ import pytest
 from PySide6.QtWidgets import QInputDialog
 
 from app.core.options import RANGES
+from app.ui.settings_dialog import SettingsDialog
 from tests.gui.conftest import load, wait_ready
 
-DIALOG = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
+DIALOG = pytest.mark.qt_log_ignore("This plugin does not support (propagateSizeHints|raise)")
 
 
 @pytest.fixture
@@ -132,3 +133,25 @@ def test_the_pane_is_open_again_and_the_hidden_list_of_chats_hidden(qtbot, windo
     assert not again.options.panel.isHidden() and again.options.button.isChecked() and again.sidebar.isHidden()
     again.do.toggle_options()
     assert again.options.panel.isHidden() and again.sidebar.isHidden()
+
+
+def test_the_panes_of_a_comparison_keep_their_widths(qtbot, window, make_services, make_window):
+    window.resize(780, 560)
+    window.do.show_comparison()
+    window.compare.splitter.setSizes([200, 340])
+    sizes = window.compare.splitter.sizes()
+    again = restart(window, make_services, make_window)
+    again.resize(780, 560)
+    again.do.show_comparison()
+    qtbot.waitUntil(lambda: again.compare.splitter.sizes() == sizes, timeout=2_000)
+
+
+@DIALOG
+def test_the_settings_choose_what_new_chats_begin_with(qtbot, window):
+    window.do.show_settings()
+    dialog = window.findChild(SettingsDialog)
+    box = dialog.answers.preset
+    box.setCurrentIndex(box.findText("Creative"))
+    box.activated.emit(box.currentIndex())
+    assert window.services.conversation.options.current.temperature == 1.0
+    dialog.close()

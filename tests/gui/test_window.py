@@ -17,9 +17,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.commands import COMMANDS, Situation
+from app.core.attachments import EDITABLE
 from app.core.meter import MeterSnapshot
 from app.services.engine_client import EngineState
-from app.ui.composer import INLINE_PASTE
 from app.ui.empty_state import EXAMPLES
 from app.ui.meter_strip import figures_of
 from app.ui.prompt_edit import LONGEST_PASTE
@@ -124,7 +124,7 @@ def test_a_paste_of_five_megabytes_is_refused_before_any_layout_and_loses_nothin
     QGuiApplication.clipboard().clear()
 
 
-@pytest.mark.parametrize("text", ["word " * (INLINE_PASTE // 4), "y" * 5_000], ids=["long", "endless line"])
+@pytest.mark.parametrize("text", ["word " * (EDITABLE // 4), "y" * 5_000], ids=["long", "endless line"])
 def test_a_paste_too_large_to_lay_out_goes_whole_with_the_message(qtbot, window, loader, text):
     loader.script.context_length = 10**9
     load(qtbot, window.services.client)

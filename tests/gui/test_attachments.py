@@ -204,8 +204,9 @@ def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, wind
     wait_ready(qtbot, window.services.client)
     path = tmp_path / "kept.slipchat"
     window.do.write_export(path)
-    qtbot.waitUntil(path.exists, timeout=3_000)
-    drop = QDropEvent(QPointF(20, 10), Qt.DropAction.CopyAction, mime(path), Qt.MouseButton.LeftButton,
+    qtbot.waitUntil(lambda: path.exists() and not window.services.transfer.running, timeout=3_000)
+    data = mime(path)
+    drop = QDropEvent(QPointF(20, 10), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
                       Qt.KeyboardModifier.NoModifier)  # fmt: skip
     QApplication.sendEvent(window, drop)
     qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=3_000)

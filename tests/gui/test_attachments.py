@@ -26,6 +26,17 @@ def mime(*paths) -> QMimeData:
     return data
 
 
+def drop(widget, path) -> None:
+    """Drags a file over a widget and lets it go."""
+    data, middle = mime(path), QPointF(20, 10)
+    enter = QDragEnterEvent(middle.toPoint(), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
+                            Qt.KeyboardModifier.NoModifier)  # fmt: skip
+    QApplication.sendEvent(widget, enter)
+    assert enter.isAccepted()
+    drop = QDropEvent(middle, Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    QApplication.sendEvent(widget, drop)
+
+
 def names(window) -> list[str]:
     return [each.name for each in window.composer.attachments]
 
@@ -41,14 +52,7 @@ def test_the_button_attaches_files_and_says_which_it_cannot(qtbot, window, file,
 
 @pytest.mark.parametrize("target", ["window", "editor"])
 def test_files_can_be_dropped_anywhere(qtbot, window, file, target):
-    widget = window if target == "window" else window.composer.edit.viewport()
-    data, middle = mime(file), QPointF(20, 10)
-    enter = QDragEnterEvent(middle.toPoint(), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
-                            Qt.KeyboardModifier.NoModifier)  # fmt: skip
-    QApplication.sendEvent(widget, enter)
-    assert enter.isAccepted()
-    drop = QDropEvent(middle, Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(widget, drop)
+    drop(window if target == "window" else window.composer.edit.viewport(), file)
     assert names(window) == ["poem.txt"] and window.composer.text() == ""
 
 
@@ -205,10 +209,7 @@ def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, wind
     path = tmp_path / "kept.slipchat"
     window.do.write_export(path)
     qtbot.waitUntil(lambda: path.exists() and not window.services.transfer.running, timeout=3_000)
-    data = mime(path)
-    drop = QDropEvent(QPointF(20, 10), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton,
-                      Qt.KeyboardModifier.NoModifier)  # fmt: skip
-    QApplication.sendEvent(window, drop)
+    drop(window, path)
     qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=3_000)
     assert names(window) == []
 

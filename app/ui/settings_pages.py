@@ -138,7 +138,7 @@ class ModelsPage(Page):
         self._keep(lambda settings: self.pair.setText(settings.pair))
         self.row(tr("Loaded at the start"), self.pair)
         self.hint(tr("The model used last is loaded at the next start."))
-        self.button(tr("Choose Model"), do.focus_models)
+        self.button(tr("Models …"), do.show_models)
         self.button(tr("Open Model Folder …"), do.choose_model_folder)
 
 

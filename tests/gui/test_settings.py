@@ -113,6 +113,17 @@ def test_the_settings_window_changes_the_next_request(qtbot, window, loader, dia
     assert (request.temperature, request.max_tokens, request.mode) == (0.8, 7, "baseline")
 
 
+def test_new_chats_begin_with_the_preset_chosen_in_the_settings(qtbot, window, loader, dialog):
+    choose(dialog.answers.preset, "creative")
+    window.do.new_chat()
+    window.composer.set_text("Hello")
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+    assert (loader.engines[-1].requests[-1].temperature, loader.engines[-1].requests[-1].min_p) == (1.0, 0.05)
+    choose(dialog.answers.preset, "")
+    assert window.services.settings.current.preset == ""
+
+
 def test_there_is_one_settings_window_with_five_pages_at_most(window, dialog):
     window.do.show_settings()
     assert window.findChildren(SettingsDialog) == [dialog]

@@ -53,6 +53,7 @@ def test_the_starter_gives_back_its_weights_each_time(starter: ResolvedPair) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_two_hundred_rounds_of_load_chat_and_unload_stay_on_one_level(tiny_pair: str) -> None:
     held, mlx = run_rounds(tiny_pair, 200)
     assert mlx < MEGABYTE

@@ -24,8 +24,10 @@ from engine.models import (
     plan_download,
     resolve_pair,
     transfer,
+    verify_model,
 )
 from engine.models.hub_paths import blob_path, hub_cache, part_path
+from engine.models.repository import read_repository
 from tests.hub_server import Fault, HubServer
 from tests.remote_models import add_model
 
@@ -282,3 +284,25 @@ def test_more_downloads_than_places_wait_for_their_turn_and_can_be_paused_there(
 
 def test_the_wait_between_tries_doubles_up_to_half_a_minute() -> None:
     assert [hub_client.backoff(attempt) for attempt in (0, 1, 2, 5, 6, 60)] == [0.5, 1.0, 2.0, 16.0, 30.0, 30.0]
+
+
+def test_a_connection_that_brings_something_each_time_is_not_waited_for_longer_and_longer(
+    hub: HubServer, plan: DownloadPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: list[int] = []
+    monkeypatch.setattr(transfer, "backoff", lambda attempt: tries.append(attempt) or 0.0)
+    hub.fail(WEIGHTS, *[Fault("drop", after=20_000)] * 3, Fault("drop"), Fault("drop"), Fault("drop", after=20_000))
+    Downloader(plan).run()
+    assert tries == [0, 0, 0, 1, 2, 0]
+
+
+def test_discarding_an_update_leaves_the_files_of_the_model_that_is_here(hub: HubServer, plan: DownloadPlan) -> None:
+    Downloader(plan).run()
+    hub.repositories["org/model"].files["README.md"] = b"a newer text"
+    described = read_repository("org/model")
+    update = replace(plan, id="update", files=described.files)
+    pause = threading.Event()
+    pause.set()
+    assert Downloader(update, pause=pause).run() == "paused"
+    discard("update")
+    assert verify_model("org/model") == []

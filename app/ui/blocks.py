@@ -94,6 +94,7 @@ class ProseBlock(TextBlock):
     def __init__(self, text_size: int, parent: QWidget | None = None):
         self._block: Block | None = None
         self._formulas: list[Formula] = []
+        self._look = (text_size, theme.current())
         super().__init__(tr("Answer text"), text_size, parent)
 
     def set_block(self, block: Block) -> None:
@@ -104,9 +105,12 @@ class ProseBlock(TextBlock):
         self._draw()
 
     def restyle(self, text_size: int) -> None:
-        """Follows the palette and the text size."""
-        self.set_text_size(text_size)
-        self._draw()
+        """Follows the palette and the text size; where neither changed, nothing is drawn again."""
+        look = (text_size, theme.current())
+        if look != self._look:
+            self._look = look
+            self.set_text_size(text_size)
+            self._draw()
 
     def _draw(self) -> None:
         if self._block is None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib.resources import files
 
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QPainter, QPalette, QPixmap
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QImage, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -143,7 +143,9 @@ def icon(name: str, colour: QColor | None = None) -> QIcon:
         shade = QColor(tint)
         shade.setAlphaF(alpha)
         for scale in (1, 2, 3):
-            drawn.addPixmap(_draw(_svg(name), ICON * scale, shade, scale), mode)
+            pixmap = QPixmap.fromImage(_drawn(name, ICON.width() * scale, shade.rgba()))
+            pixmap.setDevicePixelRatio(scale)
+            drawn.addPixmap(pixmap, mode)
     return drawn
 
 
@@ -151,21 +153,22 @@ def app_icon() -> QIcon:
     """The program's own icon, in its own colours."""
     drawn = QIcon()
     for side in (16, 32, 64, 128, 256, 512):
-        drawn.addPixmap(_draw(_svg("app"), QSize(side, side), None, 1))
+        drawn.addPixmap(QPixmap.fromImage(_drawn("app", side, None)))
     return drawn
 
 
-def _draw(svg: bytes, size: QSize, tint: QColor | None, scale: int) -> QPixmap:
-    pixmap = QPixmap(size)
-    pixmap.fill(Qt.GlobalColor.transparent)
-    painter = QPainter(pixmap)
-    QSvgRenderer(QByteArray(svg)).render(painter, QRectF(0, 0, size.width(), size.height()))
-    if tint is not None:
+@lru_cache(maxsize=512)
+def _drawn(name: str, side: int, rgba: int | None) -> QImage:
+    """An icon of ``side`` pixels in one colour, or its own. Kept, because a chat shows hundreds and each takes time to draw."""
+    image = QImage(side, side, QImage.Format.Format_ARGB32_Premultiplied)
+    image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    QSvgRenderer(QByteArray(_svg(name))).render(painter, QRectF(0, 0, side, side))
+    if rgba is not None:
         painter.setCompositionMode(QPainter.CompositionMode.CompositionMode_SourceIn)
-        painter.fillRect(pixmap.rect(), tint)
+        painter.fillRect(image.rect(), QColor.fromRgba(rgba))
     painter.end()
-    pixmap.setDevicePixelRatio(scale)
-    return pixmap
+    return image
 
 
 def paint_card(widget: QWidget) -> None:

@@ -140,3 +140,14 @@ def test_nothing_an_answer_names_is_fetched(body):
     body.set_text("![picture](http://example.invalid/a.png) text")
     image = int(QTextDocument.ResourceType.ImageResource.value)
     assert body.widgets[0].loadResource(image, QUrl("http://example.invalid/a.png")) is None
+
+
+def test_prose_is_drawn_again_only_when_its_look_changes(qtbot, body, monkeypatch):
+    drawn = []
+    draw = ProseBlock._draw
+    monkeypatch.setattr(ProseBlock, "_draw", lambda self: (drawn.append(self), draw(self)))
+    body.set_text("One paragraph.")
+    body.restyle(100)
+    assert len(drawn) == 1
+    body.restyle(130)
+    assert len(drawn) == 2

@@ -33,6 +33,7 @@ from app.ui.empty_state import EmptyState
 from app.ui.failure_notice import FailureNotice
 from app.ui.find_in_chat import FindInChat
 from app.ui.first_run import FirstRun
+from app.ui.focus_ring import FocusRing
 from app.ui.labels import ElidedLabel
 from app.ui.learning_notice import LearningNotice
 from app.ui.loading_notice import LoadingNotice
@@ -79,6 +80,7 @@ class MainWindow(QMainWindow):
         self.loading = LoadingNotice(self, services.client)
         self.model_manager = ModelManager(self)
         self.writing = Writing(self)
+        self.focus_ring = FocusRing(self)
         self.notifier, self.first_run = Notifier(self), FirstRun(self)
         self.setTabOrder(self.sidebar.search, self.sidebar.chats)
         self._apply_settings(services.settings.current)

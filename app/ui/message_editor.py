@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.core.attachments import is_editable
 from app.core.words import tr
@@ -72,3 +74,36 @@ class MessageEditor(QWidget):
     def _submit(self) -> None:
         if self.text.strip():
             self.submitted.emit(self.text)
+
+
+class EditInPlace:
+    """Opens an editor where a message of ``column`` stands, one at a time, in the scroll area ``area`` (``settle``: lays it out)."""
+
+    def __init__(self, area: QScrollArea, column: QVBoxLayout, settle: Callable[[], None]):
+        self._area, self._column, self._settle = area, column, settle
+        self._message: QWidget | None = None
+        self.editor: MessageEditor | None = None
+
+    def open(self, message: QWidget, text: str, text_size: int, submitted: Callable[[str], None]) -> None:
+        """Puts an editor with ``text`` in the place of ``message``; what is sent goes to ``submitted``, and the editor stays."""
+        self.close()
+        editor = self.editor = MessageEditor(text, text_size, message.parentWidget())
+        editor.submitted.connect(submitted)
+        editor.cancelled.connect(self.close)
+        self._message = message
+        self._column.insertWidget(self._column.indexOf(message) + 1, editor)
+        message.hide()
+        self._settle()
+        self._area.ensureWidgetVisible(editor)
+        editor.setFocus()
+
+    def close(self) -> None:
+        """Drops the editor; the message stands as it was."""
+        editor, message, self.editor, self._message = self.editor, self._message, None, None
+        if editor is None or message is None:
+            return
+        self._column.removeWidget(editor)
+        editor.hide()
+        editor.deleteLater()
+        message.show()
+        self._area.setFocus()

@@ -13,9 +13,10 @@ from app.core.attachments import is_editable
 from app.core.chat import ChatMessage
 from app.core.words import tr
 from app.ui import theme
+from app.ui.anchor import Anchor
 from app.ui.mark import Mark
 from app.ui.message import AnswerMessage, UserMessage
-from app.ui.message_editor import MessageEditor
+from app.ui.message_editor import EditInPlace
 from app.ui.message_tools import MessageTools
 
 MOUNTED = 40
@@ -45,10 +46,6 @@ class Transcript(QScrollArea):
         self._mounted: dict[int, UserMessage | AnswerMessage] = {}
         self._tools: dict[int, MessageTools] = {}
         self._mark: Mark | None = None
-        self._anchor: tuple[QWidget, int] | None = None  # stays at this height of the view while what is above it is laid out
-        self._placing = False
-        self._editor: MessageEditor | None = None
-        self._edited: UserMessage | None = None
         self.setAccessibleName(tr("Chat"))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
@@ -77,6 +74,8 @@ class Transcript(QScrollArea):
         self._page_layout.addWidget(self._column, 1, Qt.AlignmentFlag.AlignHCenter)
         self._column.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         self.setWidget(self._page)
+        self._anchor = Anchor(self, self._page)
+        self.editing = EditInPlace(self, self._messages, self._settle_layout)
         self._to_end = QToolButton(self.viewport())
         self._to_end.setIcon(theme.icon("down"))
         self._to_end.setIconSize(QSize(18, 18))
@@ -149,17 +148,9 @@ class Transcript(QScrollArea):
             mark.deleteLater()
 
     def _hold(self, widget: QWidget, height: int) -> None:
-        """Keeps a message at ``height`` pixels of the view until the user scrolls."""
-        self._anchor = widget, height
-        self._scroll_to_anchor()
-
-    def _scroll_to_anchor(self) -> None:
-        if self._anchor is not None:
-            widget, height = self._anchor
-            self._placing = True
-            self.verticalScrollBar().setValue(widget.mapTo(self._page, widget.rect().topLeft()).y() - height)
-            self._placing = self._following = False
-            self._place_button()
+        self._anchor.hold(widget, height)
+        self._following = False
+        self._place_button()
 
     def add(self, message: ChatMessage) -> None:
         """Appends a message and goes to it."""
@@ -232,26 +223,8 @@ class Transcript(QScrollArea):
         text = widget.message.content
         if not is_editable(text):
             return False
-        self.close_editor()
-        editor = self._editor = MessageEditor(text, self._text_size, self._column)
-        editor.submitted.connect(lambda text: self.edited.emit(message_id, text))
-        editor.cancelled.connect(self.close_editor)
-        self._messages.insertWidget(self._messages.indexOf(widget) + 1, editor)
-        widget.hide()
-        self._edited = widget
-        self._settle_layout()
-        self.ensureWidgetVisible(editor)
-        editor.setFocus()
+        self.editing.open(widget, text, self._text_size, lambda edited: self.edited.emit(message_id, edited))
         return True
-
-    def close_editor(self) -> None:
-        """Drops the editor; the message stands as it was."""
-        editor, widget, self._editor, self._edited = self._editor, self._edited, None, None
-        if editor is None or widget is None:
-            return
-        self._remove(editor)
-        widget.show()
-        self.setFocus()
 
     def current_id(self) -> int | None:
         """The message that has the keyboard's focus."""
@@ -281,21 +254,22 @@ class Transcript(QScrollArea):
         if self._end < len(self._path):
             self.show_messages(self._as_grown())
             return
-        self._following, self._anchor = True, None
+        self._following = True
+        self._anchor.let_go()
         self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
         self._to_end.hide()
 
     def _on_range_changed(self, _minimum: int, maximum: int) -> None:
         if self._following:
             self.verticalScrollBar().setValue(maximum)
-        else:
-            self._scroll_to_anchor()
+        elif self._anchor.restore():
+            self._following = False
         self._place_button()
 
     def _on_value_changed(self, value: int) -> None:
-        if self._placing:
+        if self._anchor.moving:
             return
-        self._anchor = None
+        self._anchor.let_go()
         # Growth moves the maximum, never the value: only the user, or follow(), gets here away from the end.
         at_end = self._end == len(self._path)
         self._following = at_end and value >= self.verticalScrollBar().maximum() - NEAR_END
@@ -366,17 +340,18 @@ class Transcript(QScrollArea):
         tools.restyle(self._text_size)
         widget.tools.addWidget(tools)
         self._messages.insertWidget(index, widget)
+        widget.show()  # now, and not with the next event: what is hidden has no place in the layout
         self._mounted[message.id], self._tools[message.id] = widget, tools
 
     def _keep(self, count: int) -> None:
         """Leaves only what is mounted of the first ``count`` messages of the path."""
-        self.close_editor()
+        self.editing.close()
         self.clear_mark()
         self._unmount(self._path[max(count, self._first) : self._end])
         self._end = max(min(self._end, count), self._first)
 
     def _unmount(self, messages: list[ChatMessage]) -> None:
-        self._anchor = None
+        self._anchor.let_go()
         for message in messages:
             self._remove(self._mounted.pop(message.id))
             del self._tools[message.id]

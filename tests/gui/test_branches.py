@@ -30,7 +30,7 @@ def shown(window) -> list[str]:
 def edit(qtbot, window, message_id: int, text: str) -> None:
     """Types another text into a message's editor and sends it."""
     window.transcript._tools[message_id].edit.click()
-    editor = window.transcript._editor
+    editor = window.transcript.editing.editor
     editor.edit.selectAll()
     qtbot.keyClicks(editor.edit, text)
     qtbot.keyClick(editor.edit, Qt.Key.Key_Return)
@@ -157,25 +157,25 @@ def test_an_edit_while_an_answer_runs_waits_in_its_editor(qtbot, window, loader)
     qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
     first = window.services.conversation.messages[0]
     edit(qtbot, window, first.id, "Edited question")
-    assert window.transcript._editor.text == "Edited question" and "not ready" in window.banner.text
+    assert window.transcript.editing.editor.text == "Edited question" and "not ready" in window.banner.text
     assert window.services.client.state is EngineState.DECODING and len(window.services.conversation.messages) == 4
     window.do.stop()
     wait_ready(qtbot, window.services.client)
     loader.script.rate = 0.0
-    window.transcript._editor.send.click()
+    window.transcript.editing.editor.send.click()
     wait_ready(qtbot, window.services.client)
-    assert shown(window)[0] == "Edited question" and window.transcript._editor is None
+    assert shown(window)[0] == "Edited question" and window.transcript.editing.editor is None
 
 
 def test_escape_leaves_the_message_as_it_was(qtbot, window, loader):
     ask(qtbot, window, "Question")
     first = window.services.conversation.messages[0]
     window.actions_by_id["edit_message"].trigger()
-    editor = window.transcript._editor
+    editor = window.transcript.editing.editor
     assert editor.text == "Question" and editor.edit.hasFocus()
     qtbot.keyClicks(editor.edit, " and more")
     qtbot.keyClick(editor.edit, Qt.Key.Key_Escape)
-    assert window.transcript._editor is None and not window.transcript._mounted[first.id].isHidden()
+    assert window.transcript.editing.editor is None and not window.transcript._mounted[first.id].isHidden()
     assert window.services.conversation.version_of(first.id) == (1, 1)
 
 
@@ -185,7 +185,7 @@ def test_a_message_too_long_for_an_editor_says_so(qtbot, window):
     store.add_message(chat.id, "user", "x" * 30_000, "sent")
     window.do.open_chat(chat.id)
     window.do.edit_message()
-    assert window.transcript._editor is None and "too long" in window.banner.text
+    assert window.transcript.editing.editor is None and "too long" in window.banner.text
 
 
 def test_editing_the_first_message_renames_the_chat_unless_the_user_named_it(qtbot, window, versions):

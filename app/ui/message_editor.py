@@ -77,7 +77,7 @@ class MessageEditor(QWidget):
 
 
 class EditInPlace:
-    """Opens an editor where a message of ``column`` stands, one at a time, in the scroll area ``area`` (``settle``: lays it out)."""
+    """Opens an editor where a message of ``column`` stands, one at a time, in ``area``, which ``settle`` lays out."""
 
     def __init__(self, area: QScrollArea, column: QVBoxLayout, settle: Callable[[], None]):
         self._area, self._column, self._settle = area, column, settle

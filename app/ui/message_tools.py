@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QMenu, QToolButton, QWidget
 
 from app.core.words import tr
@@ -29,11 +29,7 @@ class MessageTools(QWidget):
         self.before.clicked.connect(lambda: self.switch_asked.emit(-1))
         self.after.clicked.connect(lambda: self.switch_asked.emit(1))
         self.edit.clicked.connect(self.edit_asked)
-        menu = QMenu(self)
-        menu.addAction(tr("Branch into a New Chat"), self.branch_asked.emit)
-        menu.addAction(tr("Delete With What Follows"), self.delete_asked.emit)
-        self.more.setMenu(menu)
-        self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
+        self.more.clicked.connect(self._show_menu)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
@@ -60,10 +56,20 @@ class MessageTools(QWidget):
         for button, name in ((self.before, "left"), (self.after, "right"), (self.edit, "edit"), (self.more, "more")):
             button.setIcon(theme.icon(name, quiet))
 
+    def menu(self) -> QMenu:
+        """What else can be done with the message; made when it is asked for, since a long chat has many messages."""
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.addAction(tr("Branch into a New Chat"), self.branch_asked.emit)
+        menu.addAction(tr("Delete With What Follows"), self.delete_asked.emit)
+        return menu
+
+    def _show_menu(self) -> None:
+        self.menu().popup(self.more.mapToGlobal(self.more.rect().bottomLeft()))
+
     def _button(self, name: str) -> QToolButton:
         button = QToolButton(autoRaise=True)
         button.setIconSize(QSize(14, 14))
         button.setAccessibleName(name)
         button.setToolTip(name)
-        button.setStyleSheet("QToolButton::menu-indicator { image: none; }")  # the three dots say it
         return button

@@ -137,10 +137,14 @@ def _svg(name: str) -> bytes:
 
 def icon(name: str, colour: QColor | None = None) -> QIcon:
     """One of our icons in ``colour`` (the text colour by default), sharp on every screen."""
-    tint = colour or QApplication.palette().color(QPalette.ColorRole.ButtonText)
+    return _icon(name, (colour or QApplication.palette().color(QPalette.ColorRole.ButtonText)).rgba())
+
+
+@lru_cache(maxsize=256)  # a long chat shows the same few some hundred times
+def _icon(name: str, rgba: int) -> QIcon:
     drawn = QIcon()
     for mode, alpha in ((QIcon.Mode.Normal, 1.0), (QIcon.Mode.Disabled, 0.4)):
-        shade = QColor(tint)
+        shade = QColor.fromRgba(rgba)
         shade.setAlphaF(alpha)
         for scale in (1, 2, 3):
             pixmap = QPixmap.fromImage(_drawn(name, ICON.width() * scale, shade.rgba()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QToolButton
+from PySide6.QtWidgets import QMenu, QToolButton
 
 from app.core.chat import Attachment
 from app.services.engine_client import EngineState
@@ -207,6 +207,18 @@ def test_a_branch_goes_on_in_a_chat_of_its_own(qtbot, window, loader):
     ask(qtbot, window, "Elsewhere?")
     assert window.services.store.messages(first.chat_id) == before
     assert [turn.content for turn in loader.engines[-1].requests[-1].messages] == ["Why?", "One", "Elsewhere?"]
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_a_message_s_menu_branches_and_deletes(qtbot, window, loader):
+    answer = ask(qtbot, window, "Why?")
+    window.transcript._tools[answer.id].more.click()
+    branch, delete = window.transcript._tools[answer.id].findChild(QMenu).actions()
+    delete.trigger()
+    assert shown(window) == ["Why?"] and window.services.shelf.deletions[-1].message_id == answer.id
+    branch = window.transcript._tools[window.services.conversation.messages[0].id].menu().actions()[0]
+    branch.trigger()
+    assert window.services.conversation.chat.title == "Why? (branch)"
 
 
 def test_a_side_by_side_answer_is_a_version_too(qtbot, window, loader):

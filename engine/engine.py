@@ -36,6 +36,7 @@ from engine.prefill.sparse import sparse_prefill
 from engine.prefix.boundaries import continued_prefix, parting_places
 from engine.prefix.cache import PrefixCache
 from engine.prefix.recording import Recording
+from engine.pressure import guarded
 from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.targets.protocol import Cache, Target
 from engine.text.chat import encode_chat
@@ -106,7 +107,8 @@ class Engine:
         if request.sparse is not None:
             fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted, request.thinking))
         drafter, reason = self._choose(request)
-        return self._run(request, fitted, drafter, reason, cancel or threading.Event(), start)
+        cancel = cancel or threading.Event()
+        return guarded(self._run(request, fitted, drafter, reason, cancel, start), self._shed, cancel)
 
     def settle(self) -> bool:
         """Does one chunk's work, if any is left, towards the next turn of the chat answered last; True while there may be more.
@@ -188,6 +190,12 @@ class Engine:
         del self._target
         give_back()
 
+    def _shed(self) -> None:
+        """What only saves time goes, because the system is short of memory."""
+        if self._prefix is not None:
+            self._prefix.shed()
+        give_back()
+
     def _required_learner(self) -> Learner:
         if self._learner is None:
             raise RequestError("This model cannot learn: load it by its name first.")
@@ -226,7 +234,7 @@ class Engine:
         reason: str | None,
         cancel: threading.Event,
         start: float,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event]:
         prompt, room = fitted.ids, self.info.context_length - len(fitted.ids)
         mode: Mode = drafter.mode if drafter else "baseline"
         controller = self._controllers.get(drafter.mode) if drafter else None

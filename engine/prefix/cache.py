@@ -76,6 +76,10 @@ class PrefixCache:
             for segment in recording.chain:
                 self._disk.store(segment)
 
+    def shed(self) -> None:
+        """Forgets what is kept in memory; what is on disk stays."""
+        self._ram.clear()
+
     def close(self) -> None:
         """Lets the memory go and waits a moment for what is being written."""
         self._ram.clear()

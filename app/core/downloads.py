@@ -90,7 +90,7 @@ def state_words(download: Download) -> str:
         case "waiting":
             return tr("{amount}, waits for the network", amount=amount) if amount else tr("Waits for the network")
         case "failed":
-            return download.trouble.message if download.trouble is not None else ""
+            return engine_words(download.trouble.message) if download.trouble is not None else ""
         case "cancelling":
             return tr("Removing what was fetched")
         case "done":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import groupby
 from typing import Literal
 
 from app.core.chat import Chat
@@ -55,13 +56,7 @@ def hit_rows(chats: Sequence[Chat], today: date, hits: Mapping[int, tuple[str, i
 
 def day_group(updated_at: float, today: date) -> str:
     """Today, Yesterday, the days of the last week, then months, by the local calendar."""
-    day = datetime.fromtimestamp(updated_at).date()
-    days = (today - day).days
-    if days <= 1:
-        return tr("Today") if days <= 0 else tr("Yesterday")
-    if days <= WEEK:
-        return tr("Previous 7 Days")
-    return tr("{month} {year}", month=_months()[day.month - 1], year=str(day.year))
+    return _words(_group(updated_at, today))
 
 
 def free_folder_name(taken: Iterable[str]) -> str:
@@ -75,15 +70,26 @@ def free_folder_name(taken: Iterable[str]) -> str:
 
 def _by_time(chats: Sequence[Chat], today: date, hits: Mapping[int, tuple[str, int | None]]) -> list[Row]:
     rows: list[Row] = []
-    heading = ""
-    for chat in chats:
-        group = day_group(chat.updated_at, today)
-        if group != heading:
-            heading = group
-            rows.append(Row("heading", group))
-        excerpt, message_id = hits.get(chat.id, ("", None))
-        rows.append(Row("chat", chat.title, chat.id, pinned=chat.pinned, excerpt=excerpt, message_id=message_id))
+    for group, members in groupby(chats, lambda chat: _group(chat.updated_at, today)):
+        rows.append(Row("heading", _words(group)))
+        for chat in members:
+            excerpt, message_id = hits.get(chat.id, ("", None))
+            rows.append(Row("chat", chat.title, chat.id, pinned=chat.pinned, excerpt=excerpt, message_id=message_id))
     return rows
+
+
+def _group(updated_at: float, today: date) -> tuple[int, int]:
+    """(0, how near) for the last days, (year, month) before."""
+    day = datetime.fromtimestamp(updated_at).date()
+    days = (today - day).days
+    return (0, 0 if days <= 0 else 1 if days == 1 else 2) if days <= WEEK else (day.year, day.month)
+
+
+def _words(group: tuple[int, int]) -> str:
+    year, number = group
+    if not year:
+        return (tr("Today"), tr("Yesterday"), tr("Previous 7 Days"))[number]
+    return tr("{month} {year}", month=_months()[number - 1], year=str(year))
 
 
 def _months() -> tuple[str, ...]:

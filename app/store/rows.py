@@ -24,7 +24,7 @@ CHAT_WIDTH = CHAT_COLUMNS.count(",") + 1
 def chat_of(row: Sequence[Any]) -> Chat:
     """A chat from its ``CHAT_COLUMNS``."""
     chat_id, title, created_at, updated_at, pinned, folder, leaf_id, options = row
-    kept = json.loads(options) if options else {}
+    kept = json.loads(options) if options and options != "{}" else {}
     return Chat(chat_id, title, created_at, updated_at, bool(pinned), folder, leaf_id, kept)
 
 

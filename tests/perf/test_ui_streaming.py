@@ -126,19 +126,3 @@ def test_stop_is_seen_to_act_at_once_while_400_tokens_a_second_stream(qtbot, win
     qtbot.wait(200)
     assert len(window.transcript.answers[-1].body.text) == length
     assert took < STOP_BOUND_S
-
-
-def test_a_chat_of_1000_messages_opens_quickly(qtbot, window):
-    store = window.services.store
-    chat = store.create_chat("Long")
-    for index in range(1_000):
-        store.add_message(chat.id, "user" if index % 2 == 0 else "assistant", PASSAGE, "done")
-    began = time.perf_counter()
-    window.do.open_chat(chat.id)
-    qtbot.wait(1)
-    took = time.perf_counter() - began
-    print(f"\n1,000 messages opened in {took * 1e3:.0f} ms")
-    assert window.transcript.count == 40 and took < 3.0
-    qtbot.waitUntil(lambda: not any(
-        code.highlighter.working for answer in window.transcript.answers for code in answer.body.widgets
-        if hasattr(code, "highlighter")), timeout=20_000)  # fmt: skip

@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.core.downloads import Trouble
 from app.core.figures import size
 from app.core.model_rows import Shelf
+from app.core.suggestion import suggested
 from app.core.words import tr, trn
 from app.services.background import Background
 from app.services.downloads import Downloads, trouble
@@ -21,6 +22,7 @@ from app.services.settings import KeyValueStore
 from app.store import StoreError
 from engine import SlipstreamError, models
 from engine.models.download_types import DownloadPlan
+from engine.models.entries import PairEntry
 from engine.models.paths import models_folder
 from engine.models.store_types import HubModel, InstalledModel
 
@@ -167,6 +169,10 @@ class Library(QObject):
             return tr("The hub accepts the token.")
 
         self._background.run(work, self.told.emit, self._on_trouble, "test the token")
+
+    def suggest(self, pair: str, then: Callable[[PairEntry | None], None]) -> None:
+        """Calls ``then`` with a bigger pair than ``pair`` that fits this machine; None where there is none."""
+        self._background.run(lambda: suggested(pair), then, lambda _error: then(None), "suggest a model")
 
     def shutdown(self, limit_s: float = QUIT_LIMIT_S) -> bool:
         """Ends the work on files. False: a thread still works, and ends with the process."""

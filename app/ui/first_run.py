@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.core.suggestion import suggested
 from app.core.words import tr
 from app.ui.tour import Tour
-from engine import PairInfo, SlipstreamError
+from engine import PairInfo
+from engine.models.entries import PairEntry
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -23,13 +23,12 @@ class FirstRun(QObject):
         self._window, self.tour = window, Tour(window)
         self._suggested = ""
         window.empty.offer_taken.connect(self._open)
-        window.services.client.loaded.connect(self._offer)
+        window.services.client.loaded.connect(self._ask)
 
-    def _offer(self, info: PairInfo) -> None:
-        try:
-            entry = suggested(info.id)
-        except SlipstreamError:
-            entry = None  # a catalog that cannot be read is told where models are listed
+    def _ask(self, info: PairInfo) -> None:
+        self._window.services.library.suggest(info.id, self._offer)
+
+    def _offer(self, entry: PairEntry | None) -> None:
         self._suggested = entry.id if entry is not None else ""
         self._window.empty.show_offer(tr("A bigger model fits this computer: {name} …", name=entry.name) if entry else "")
 

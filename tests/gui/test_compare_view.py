@@ -127,6 +127,7 @@ def test_any_two_arms_can_be_chosen_and_run_again(qtbot, window, loader):
     wait_ready(qtbot, window.services.client)
     requests = loader.engines[-1].requests[-2:]
     assert [(request.mode, request.block_length) for request in requests] == [("dflash", 2), ("dflash", 4)]
+    assert not any(request.use_cache for request in requests), "neither arm may start from what the other left"
     assert window.compare.panes["left"].title.text() == "DFlash, block 2"
     assert "DFlash, block 4: " in window.compare.details.text()
 
@@ -181,6 +182,7 @@ def test_an_earlier_comparison_is_deleted_for_good(qtbot, window, earlier, make_
     assert [entry.prompt for entry in window.services.comparisons.entries()] == ["Explain rainbows"]
     assert earlier.tree.topLevelItemCount() == 1
     earlier.close()
+    window.retire()
     assert window.services.shutdown()
     assert [entry.prompt for entry in make_services().comparisons.entries()] == ["Explain rainbows"]
 

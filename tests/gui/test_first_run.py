@@ -5,12 +5,27 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import Qt
 
-from app.ui import first_run
+from app.services import library
 from app.ui.tour import STEPS
+from engine import ModelError
 from engine.models.entries import PairEntry
 from tests.gui.conftest import load, wait_ready
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support")
+
+
+@pytest.fixture(autouse=True)
+def suggestion(monkeypatch) -> list[PairEntry | Exception | None]:
+    """What is suggested for any pair: the last of these; nothing until a test says otherwise."""
+    given: list[PairEntry | Exception | None] = [None]
+
+    def suggested(pair: str) -> PairEntry | None:
+        if isinstance(given[-1], Exception):
+            raise given[-1]
+        return given[-1]
+
+    monkeypatch.setattr(library, "suggested", suggested)
+    return given
 
 
 @pytest.fixture
@@ -26,6 +41,7 @@ def test_the_tour_shows_three_steps_beside_their_parts_and_is_not_shown_again(qt
         assert window.rect().contains(tour.geometry())
         qtbot.mouseClick(tour.next, Qt.MouseButton.LeftButton)
     assert not tour.isVisible()
+    window.retire()
     window.services.shutdown()
     again = make_window(make_services())
     again.first_run.tour.start_once()
@@ -75,18 +91,22 @@ def test_the_tour_stays_beside_its_part_when_the_window_changes_size(qtbot, wind
     tour.end()
 
 
-def test_a_bigger_model_that_fits_is_one_click_away(qtbot, window, monkeypatch):
-    bigger = PairEntry("bigger", "Bigger 4B", "with a draft", "missing", 4_000_000_000)
-    monkeypatch.setattr(first_run, "suggested", lambda pair: bigger)
+def test_a_bigger_model_that_fits_is_one_click_away(qtbot, window, monkeypatch, suggestion):
+    suggestion.append(PairEntry("bigger", "Bigger 4B", "with a draft", "missing", 4_000_000_000))
     opened = []
     monkeypatch.setattr(window.model_manager, "show", opened.append)
     load(qtbot, window.services.client)
-    assert "Bigger 4B" in window.empty.offer.text() and window.empty.offer.isVisible()
+    qtbot.waitUntil(window.empty.offer.isVisible)
+    assert "Bigger 4B" in window.empty.offer.text()
     qtbot.mouseClick(window.empty.offer, Qt.MouseButton.LeftButton)
     assert opened == ["bigger"]
 
 
-def test_where_nothing_bigger_fits_nothing_is_offered(qtbot, window, monkeypatch):
-    monkeypatch.setattr(first_run, "suggested", lambda pair: None)
+@pytest.mark.parametrize("nothing", [None, ModelError("The catalog cannot be read.")], ids=["nothing fits", "nothing to read"])
+def test_where_nothing_bigger_is_there_nothing_is_offered(qtbot, window, suggestion, nothing):
+    suggestion.append(PairEntry("bigger", "Bigger 4B", "with a draft", "missing", 4_000_000_000))
     load(qtbot, window.services.client)
-    assert not window.empty.offer.isVisible()
+    qtbot.waitUntil(window.empty.offer.isVisible)
+    suggestion.append(nothing)
+    load(qtbot, window.services.client)
+    qtbot.waitUntil(lambda: not window.empty.offer.isVisible())

@@ -42,7 +42,7 @@ def test_a_window_left_on_a_screen_that_is_gone_comes_back_on_one_that_is_there(
     first = make_window(make_services())
     first.resize(900, 640)
     first.move(20_000, 20_000)
-    first.save_state()
+    first.retire()
     first.services.shutdown()
     second = make_window(make_services())
     screens = [screen.availableGeometry() for screen in QGuiApplication.screens()]
@@ -52,7 +52,7 @@ def test_a_window_left_on_a_screen_that_is_gone_comes_back_on_one_that_is_there(
 def test_the_size_of_the_window_is_kept(make_services, make_window):
     first = make_window(make_services())
     first.resize(790, 560)
-    first.save_state()
+    first.retire()
     first.services.shutdown()
     assert make_window(make_services()).size() == QSize(790, 560)
 

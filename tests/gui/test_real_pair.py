@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.meter_text import details_text
 from app.services.engine_client import EngineState
 from app.services.wiring import Services
 from tests.gui.conftest import delete_later, wait_ready
@@ -54,11 +55,15 @@ def test_the_real_pair_answers_compares_and_stops(qtbot, real):
     assert "identical" in real.compare.verdict.text()
     assert comparison.right.text == comparison.left.text
 
-    services.settings.update(arms=("lookup", "dflash:4"))
+    costs = services.client.info.costs
+    assert costs.widths[0] == 1 and len(costs.verify_s) == len(costs.widths) and min(costs.verify_s) > 0
+    text = details_text(services.meter.log, services.meter.snapshot(), services.client.info)
+    assert "slot 1: " in text and "block 2: " in text and "Cost of a pass on this machine: 1 slot" in text
+    services.settings.update(arms=("lookup", "dflash:4"), max_tokens=12)
     real.do.compare_again()
     qtbot.waitUntil(lambda: talk.comparison.comparison is not comparison and talk.comparison.running is None, timeout=SLOW)
     other = talk.comparison.comparison
-    assert other.verdict.identical and other.left.text == comparison.left.text
+    assert other.verdict.identical and comparison.left.text.startswith(other.left.text)
     assert (other.left.statistics.mode, other.right.statistics.mode) == ("lookup", "dflash")
     assert other.right.statistics.proposed <= 3 * other.right.statistics.cycles
 

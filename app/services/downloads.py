@@ -21,7 +21,7 @@ AT_ONCE = 2
 REFRESH_MS = 250  # progress is told at most this often
 RETRY_MS = 30_000  # after the network was away or the hub asked for patience
 QUIT_LIMIT_S = 1.0
-WANTED = "downloads_wanted"  # what goes on at the next start, in order; anything else that is unfinished was paused by the user
+KEPT = "downloads"  # by id, in order: whether it goes on at the next start, or was paused by the user or failed
 log = logging.getLogger(__name__)
 
 
@@ -74,11 +74,11 @@ class Downloads(QObject):
         elif task.stage in ("paused", "waiting", "failed"):
             self._go_on(task)
 
-    def repair(self, model: str, plan: DownloadPlan) -> None:
+    def repair(self, plan: DownloadPlan) -> None:
         """Fetches the damaged files of ``plan`` again."""
-        task = self._tasks.get(model)
+        task = self._tasks.get(plan.id)
         if task is None or task.stage in ("paused", "failed", "done"):
-            self._add(_Task(model, "queued", plan))
+            self._add(_Task(plan.id, "queued", plan))
 
     def pause(self, model: str) -> None:
         """Stops it until ``get`` is called again, also over a quit. What was fetched stays."""
@@ -103,9 +103,9 @@ class Downloads(QObject):
 
     def restore(self) -> None:
         """Lists what earlier runs left unfinished, and goes on with what the user did not pause."""
-        wanted = [str(model) for model in self._store.setting(WANTED, [])]
+        kept = dict(self._store.setting(KEPT, {}))
         self._background.run(
-            lambda: models.list_downloads(), lambda states: self._on_restored(wanted, states), self._log, "downloads"
+            lambda: models.list_downloads(), lambda states: self._on_restored(kept, states), self._log, "downloads"
         )
 
     def retry_waiting(self) -> None:
@@ -142,7 +142,7 @@ class Downloads(QObject):
 
     def _add(self, task: _Task) -> None:
         self._tasks[task.id] = task
-        self._keep_wanted()
+        self._keep_list()
         self.listed.emit()
         self._go_on(task)
 
@@ -181,7 +181,7 @@ class Downloads(QObject):
             return False
         task.id = name
         self._tasks[name] = task
-        self._keep_wanted()
+        self._keep_list()
         self.listed.emit()
         return True
 
@@ -221,7 +221,7 @@ class Downloads(QObject):
 
     def _on_done(self, task: _Task) -> None:
         self._set(task, "done")
-        self._keep_wanted()
+        self._keep_list()
         self.finished.emit(task.id)
 
     def _on_failed(self, task: _Task, error: SlipstreamError) -> None:
@@ -255,18 +255,19 @@ class Downloads(QObject):
     def _remove(self, task: _Task) -> None:
         if self._tasks.get(task.id) is task:
             del self._tasks[task.id]
-        self._keep_wanted()
+        self._keep_list()
         self.listed.emit()
 
-    def _on_restored(self, wanted: list[str], states: list[DownloadState]) -> None:
+    def _on_restored(self, kept: dict[str, bool], states: list[DownloadState]) -> None:
         for state in states:
             if state.id not in self._tasks and not state.running:
                 self._tasks[state.id] = _Task(state.id, "paused", state.plan, _as_progress(state))
+        for model in kept:
+            if model not in self._tasks and not model.startswith(REPAIR):  # a repair that had not begun has no plan any more
+                self._tasks[model] = _Task(model, "paused")
         self.listed.emit()
-        for model in wanted:
-            if model in self._tasks or not model.startswith(
-                REPAIR
-            ):  # a repair that had not begun has no plan: it is asked for again
+        for model, goes_on in kept.items():
+            if goes_on and model in self._tasks:
                 self.get(model)
 
     # Small parts
@@ -276,7 +277,7 @@ class Downloads(QObject):
 
     def _set(self, task: _Task, stage: Stage) -> None:
         task.stage = stage
-        self._keep_wanted()
+        self._keep_list()
         self.changed.emit(task.id)
 
     def _on_refresh(self) -> None:
@@ -291,13 +292,14 @@ class Downloads(QObject):
             self._was_active = self.active
             self.active_changed.emit(self._was_active)
 
-    def _keep_wanted(self) -> None:
-        wanted = [task.id for task in self._tasks.values() if task.stage in ("asking", "queued", "running", "waiting")]
+    def _keep_list(self) -> None:
+        unfinished = [task for task in self._tasks.values() if task.stage not in ("done", "cancelling")]
+        kept = {task.id: task.stage not in ("paused", "failed") for task in unfinished}
         try:
-            if wanted != self._store.setting(WANTED, []):
-                self._store.set_setting(WANTED, wanted)
+            if kept != self._store.setting(KEPT, {}):
+                self._store.set_setting(KEPT, kept)
         except StoreError as error:
-            log.warning("%s not kept: %s", WANTED, error)  # at worst they are listed as paused at the next start
+            log.warning("%s not kept: %s", KEPT, error)  # at worst they are listed as paused at the next start
 
     def _log(self, error: SlipstreamError) -> None:
         log.warning("unfinished downloads cannot be listed: %s", error)

@@ -130,7 +130,7 @@ class Library(QObject):
 
     def repair(self, model: str) -> None:
         """Fetches the damaged files of ``model`` again."""
-        self._begin(Job("repair", model), lambda _job: models.plan_repair(model), lambda plan: self._on_repair(model, plan))
+        self._begin(Job("repair", model), lambda _job: models.plan_repair(model), self._on_repair)
 
     def delete(self, model: str) -> None:
         """Deletes what of ``model`` nothing else uses."""
@@ -219,9 +219,9 @@ class Library(QObject):
         else:
             self.told.emit(tr("Every file is as it should be."))
 
-    def _on_repair(self, model: str, plan: DownloadPlan) -> None:
+    def _on_repair(self, plan: DownloadPlan) -> None:
         if plan.files:
-            self._downloads.repair(model, plan)
+            self._downloads.repair(plan)
         else:
             self.told.emit(tr("Every file is as it should be: there is nothing to repair."))
 

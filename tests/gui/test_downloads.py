@@ -202,6 +202,21 @@ def test_what_the_user_paused_stays_paused_after_a_restart(qtbot, hub, make_serv
     assert len(weight_requests(hub)) == asked and second.downloads.find(MODEL).done >= SIZE // 4
 
 
+def test_one_that_was_paused_before_its_first_byte_is_listed_after_a_restart(qtbot, hub, make_services):
+    first = make_services()
+    waiting = begin_three(qtbot, hub, first.downloads)
+    first.downloads.pause(waiting)
+    assert first.shutdown()
+    hub.bytes_per_s = None
+    second = make_services()
+    second.downloads.restore()
+    wait_stage(qtbot, second.downloads, "paused", waiting)
+    assert not weight_requests(hub, waiting)
+    second.downloads.get(waiting)
+    for name in THREE:
+        wait_stage(qtbot, second.downloads, "done", name)
+
+
 def test_one_that_waited_for_its_turn_goes_on_after_a_restart(qtbot, hub, make_services):
     first = make_services()
     begin_three(qtbot, hub, first.downloads)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from engine.models.catalog import CatalogPair, read_catalog
@@ -30,6 +31,17 @@ def catalog_draft(repository: str, bases: Iterable[str] = ()) -> str | None:
     """The draft that the catalog has for this target or for what it was made from."""
     names = {repository.lower(), *(base.lower() for base in bases)}
     return next((pair.draft for pair in read_catalog() if pair.draft and names & _names(pair)), None)
+
+
+def local_bases(folder: Path) -> tuple[str, ...]:
+    """What the model in ``folder`` was made from, by the card that was fetched with it."""
+    try:
+        card = (folder / "README.md").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ()
+    head = card.split("\n---", 1)[0] if card.startswith("---") else ""
+    found = re.search(r"^base_model:((?:[ \t]+\S+)|(?:\s*\n[ \t]*-[ \t]+\S+)+)", head, re.MULTILINE)
+    return tuple(re.findall(r"[\w.-]+/[\w.-]+", found[1])) if found else ()
 
 
 def find_draft(target: RemoteRepository, token: str | None = None) -> str | None:

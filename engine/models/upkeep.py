@@ -15,7 +15,8 @@ from engine.models.catalog import list_pairs, read_catalog
 from engine.models.download import list_downloads
 from engine.models.download_types import DownloadPlan
 from engine.models.hub_paths import current_snapshot, hub_cache, is_repository
-from engine.models.inventory import size_on_disk
+from engine.models.inventory import installed, size_on_disk
+from engine.models.pairing import catalog_draft, local_bases
 from engine.models.repository import read_repository
 from engine.models.snapshots import git_sha1
 from engine.models.starter import STARTER_ID, find_starter
@@ -66,8 +67,8 @@ def plan_repair(model_id: str, token: str | None = None) -> DownloadPlan:
 def delete_model(model_id: str) -> int:
     """Deletes an installed model or a pair and returns the bytes that gave back. Files that another model uses stay.
 
-    Of a pair, a target or draft that another pair on this machine needs stays. Raises ``UnknownModel``; ``ModelError`` where it is
-    not ours to delete (LM Studio's), shipped with the program, or being fetched.
+    Of a pair, a target stays that another pair here needs, and a draft that goes with another target here. Raises
+    ``UnknownModel``; ``ModelError`` where it is not ours to delete (LM Studio's), shipped with the program, or being fetched.
     """
     parts = _parts(model_id)
     running = {repository for state in list_downloads() if state.running for repository in state.plan.repositories}
@@ -77,6 +78,8 @@ def delete_model(model_id: str) -> int:
         ready = {entry.id for entry in list_pairs() if entry.state == "ready"}
         others = [pair for pair in read_catalog() if pair.id in ready and {pair.target, pair.draft} - {None} != set(parts)]
         needed = {part for pair in others for part in (pair.target, pair.draft)}
+        targets = [model for model in installed() if not model.is_draft and model.id not in parts]
+        needed |= {catalog_draft(model.id, local_bases(model.path)) for model in targets}
         parts = [part for part in parts if part not in needed]
     return sum(_delete(part) for part in parts)
 

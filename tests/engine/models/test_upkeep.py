@@ -117,6 +117,17 @@ def test_a_target_that_another_pair_needs_stays(hub: HubServer, catalog: list[Ca
     assert installed() == []
 
 
+@pytest.mark.parametrize("card", ["base_model: org/target", "base_model:\n- org/target\ntags: [x]"])
+def test_a_draft_that_goes_with_another_conversion_here_stays(hub: HubServer, catalog: list[CatalogPair], card: str) -> None:
+    for name in ("org/target", "org/draft-a"):
+        fetched(hub, name)
+    add_model(hub, "someone/target-6bit")
+    hub.repositories["someone/target-6bit"].files["README.md"] = f"---\nlicense: mit\n{card}\n---\n# A conversion".encode()
+    Downloader(plan_download("someone/target-6bit", with_draft=False)).run()
+    delete_model("first")
+    assert {model.id for model in installed()} == {"someone/target-6bit", "org/draft-a"}
+
+
 def test_older_commits_of_a_model_go_with_it_and_share_their_files_until_then(hub: HubServer) -> None:
     fetched(hub, "org/model")
     hub.repositories["org/model"].files["README.md"] = b"another text"

@@ -29,6 +29,7 @@ class FirstRun(QObject):
         self._window.services.library.suggest(info.id, self._offer)
 
     def _offer(self, entry: PairEntry | None) -> None:
+        entry = entry if entry is not None and entry.state != "ready" else None  # nothing to get
         self._suggested = entry.id if entry is not None else ""
         self._window.empty.show_offer(tr("A bigger model fits this computer: {name} …", name=entry.name) if entry else "")
 

@@ -102,7 +102,10 @@ def test_a_bigger_model_that_fits_is_one_click_away(qtbot, window, monkeypatch, 
     assert opened == ["bigger"]
 
 
-@pytest.mark.parametrize("nothing", [None, ModelError("The catalog cannot be read.")], ids=["nothing fits", "nothing to read"])
+HERE = PairEntry("here", "Here 4B", "with a draft", "ready", 4_000_000_000)
+
+
+@pytest.mark.parametrize("nothing", [None, HERE, ModelError("No catalog.")], ids=["nothing fits", "it is here", "nothing to read"])
 def test_where_nothing_bigger_is_there_nothing_is_offered(qtbot, window, suggestion, nothing):
     suggestion.append(PairEntry("bigger", "Bigger 4B", "with a draft", "missing", 4_000_000_000))
     load(qtbot, window.services.client)

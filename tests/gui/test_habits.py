@@ -9,6 +9,7 @@ from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
 from app.commands import COMMANDS, MENUS
 from app.ui import theme
 from app.ui.settings_dialog import SettingsDialog
+from tests.gui.conftest import wait_ready
 
 Role = QAction.MenuRole
 
@@ -55,6 +56,20 @@ def test_the_size_of_the_window_is_kept(make_services, make_window):
     first.retire()
     first.services.shutdown()
     assert make_window(make_services()).size() == QSize(790, 560)
+
+
+def test_a_line_of_an_answer_has_70_to_80_characters_however_wide_the_window(qtbot, window, loader):
+    loader.script.text, loader.script.tokens = "Plain words of an answer that goes on for a while to fill many lines. ", 400
+    window.resize(1700, 800)
+    window.composer.set_text("Long story")
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+    prose = window.transcript.answers[-1].body.widgets[0]
+    qtbot.waitUntil(lambda: prose.width() > 400)
+    layout = prose.document().begin().layout()
+    lengths = [layout.lineAt(index).textLength() for index in range(layout.lineCount() - 1)]
+    assert len(lengths) > 5 and 66 <= max(lengths) <= 84 and 62 <= sum(lengths) / len(lengths) <= 80
+    assert 70 <= prose.width() / prose.fontMetrics().averageCharWidth() <= 80
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support")

@@ -52,6 +52,7 @@ class Actions(Protocol):
     def answer_again(self) -> None: ...
     def rename_chat(self) -> None: ...
     def pin_chat(self) -> None: ...
+    def move_chat(self) -> None: ...
     def delete_chat(self) -> None: ...
     def undo_delete(self) -> None: ...
     def show_deleted(self) -> None: ...
@@ -144,6 +145,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("rename_chat", "File", "Rename Chat …", lambda a: a.rename_chat(), "Ctrl+Shift+N", _in_chat, separated=True),
     Command("pin_chat", "File", "Pin or Unpin Chat", lambda a: a.pin_chat(), "Ctrl+Shift+T", _in_chat),
+    Command("move_chat", "File", "Move Chat to Folder …", lambda a: a.move_chat(), "Ctrl+Shift+G", _in_chat),
     Command("delete_chat", "File", "Delete Chat", lambda a: a.delete_chat(), "Ctrl+Shift+Backspace", _in_chat),
     Command("show_deleted", "File", "Recently Deleted …", lambda a: a.show_deleted()),
     Command("export_chat", "File", "Export Chat …", lambda a: a.export_chat(), "Ctrl+Shift+E", _in_chat),
@@ -155,8 +157,22 @@ COMMANDS: tuple[Command, ...] = (
     Command("copy_answer", "Edit", "Copy Last Answer", lambda a: a.copy_answer(), "Ctrl+Shift+C", lambda s: s.has_answer),
     Command("copy_report", "Edit", "Copy Comparison Report", lambda a: a.copy_report(), "", _compared),
     Command("edit_message", "Edit", "Edit Message", lambda a: a.edit_message(), "Ctrl+E", lambda s: s.has_question, separated=True),
-    Command("previous_version", "Edit", "Previous Version", lambda a: a.step_version(-1), "Ctrl+[", lambda s: s.has_versions),
-    Command("next_version", "Edit", "Next Version", lambda a: a.step_version(1), "Ctrl+]", lambda s: s.has_versions),
+    Command(
+        "previous_version",
+        "Edit",
+        "Previous Version",
+        lambda a: a.step_version(-1),
+        ("Ctrl+[", "Ctrl+Alt+Left"),
+        lambda s: s.has_versions,
+    ),
+    Command(
+        "next_version",
+        "Edit",
+        "Next Version",
+        lambda a: a.step_version(1),
+        ("Ctrl+]", "Ctrl+Alt+Right"),
+        lambda s: s.has_versions,
+    ),
     Command("branch_chat", "Edit", "Branch into a New Chat", lambda a: a.branch_chat(), "Ctrl+Shift+B", lambda s: s.has_question),
     Command("delete_message", "Edit", "Delete With What Follows", lambda a: a.delete_message(), enabled=lambda s: s.has_question),
     Command("find_in_chat", "Edit", "Find in Chat", lambda a: a.find_in_chat(), Keys.Find, _in_chat, separated=True),

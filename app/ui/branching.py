@@ -45,7 +45,8 @@ class Branching(QObject):
             self._window.banner.show_message(tr("The engine is not ready yet: your text stays here until it is."), until="ready")
             return
         self._window.banner.hide()
-        self._talk.edit(message_id, text, self._window.services.settings.current.mode)
+        if self._talk.edit(message_id, text, self._window.services.settings.current.mode):
+            self._transcript.editing.sent(message_id)
 
     def answer_again(self, answer_id: int | None = None) -> None:
         """Asks for another version of an answer, of the last one by default."""

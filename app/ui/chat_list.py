@@ -141,14 +141,32 @@ class ChatList(QListView):
         assert chat_id is not None
         menu.addAction(tr("Rename …"), lambda: self.edit_chat(chat_id))
         menu.addAction(tr("Unpin") if row.pinned else tr("Pin"), lambda: self.pin_asked.emit(chat_id, not row.pinned))
-        folders = menu.addMenu(tr("Move to Folder"))
-        for name in self.folders():
-            folders.addAction(name, partial(self.move_asked.emit, chat_id, name)).setEnabled(name != row.folder)
-        folders.addAction(tr("New Folder …"), lambda: self.new_folder_asked.emit(chat_id))
-        folders.addAction(tr("No Folder"), lambda: self.move_asked.emit(chat_id, "")).setEnabled(bool(row.folder) or row.pinned)
+        menu.addMenu(self.move_menu(chat_id, menu))
         menu.addSeparator()
         menu.addAction(tr("Delete"), lambda: self.delete_asked.emit(chat_id))
         return menu
+
+    def move_menu(self, chat_id: int, parent: QWidget | None = None) -> QMenu:
+        """The folders that a chat can be put into."""
+        menu = QMenu(tr("Move to Folder"), parent or self)
+        for name in self.folders():
+            menu.addAction(name, partial(self.move_asked.emit, chat_id, name))
+        menu.addAction(tr("New Folder …"), lambda: self.new_folder_asked.emit(chat_id))
+        menu.addAction(tr("No Folder"), lambda: self.move_asked.emit(chat_id, ""))
+        return menu
+
+    def show_move_menu(self, chat_id: int) -> None:
+        """Asks for the folder of a chat, for who has no mouse."""
+        menu = self.move_menu(chat_id)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        menu.popup(self.mapToGlobal(self.rect().topLeft()))
+
+    def choose_first(self) -> None:
+        """Opens the first chat on show."""
+        first = next((number for number, row in enumerate(self.rows.rows) if row.kind == "chat"), None)
+        if first is not None:
+            self.setFocus()
+            self.setCurrentIndex(self.rows.index(first))
 
     def folder_menu(self, row: Row) -> QMenu:
         """What can be done with a folder."""
@@ -180,7 +198,8 @@ class ChatList(QListView):
             self.open_asked.emit(row.chat_id, row.message_id)  # the chat may be open already: at this place, with the focus
 
     def _show_menu(self, position: QPoint) -> None:
-        row = self.rows.row(self.indexAt(position))
+        index = self.indexAt(position)  # the menu key asks from anywhere
+        row = self.rows.row(index if index.isValid() else self.currentIndex())
         if row is not None and row.kind != "heading":
             menu = self.chat_menu(row) if row.kind == "chat" else self.folder_menu(row)
             menu.popup(self.viewport().mapToGlobal(position))

@@ -82,20 +82,33 @@ class EditInPlace:
     def __init__(self, area: QScrollArea, column: QVBoxLayout, settle: Callable[[], None]):
         self._area, self._column, self._settle = area, column, settle
         self._message: QWidget | None = None
+        self._unsent: dict[int, str] = {}
         self.editor: MessageEditor | None = None
 
-    def open(self, message: QWidget, text: str, text_size: int, submitted: Callable[[str], None]) -> None:
-        """Puts an editor with ``text`` in the place of ``message``; what is sent goes to ``submitted``, and the editor stays."""
+    def open(self, message: QWidget, message_id: int, text: str, text_size: int, submitted: Callable[[str], None]) -> None:
+        """Puts an editor with ``text`` in the place of ``message``; what is sent goes to ``submitted``, and the editor stays.
+
+        What was written here before and neither sent nor cancelled is there again.
+        """
         self.close()
-        editor = self.editor = MessageEditor(text, text_size, message.parentWidget())
+        editor = self.editor = MessageEditor(self._unsent.pop(message_id, text), text_size, message.parentWidget())
+        editor.edit.textChanged.connect(lambda: self._unsent.__setitem__(message_id, editor.text))
         editor.submitted.connect(submitted)
-        editor.cancelled.connect(self.close)
+        editor.cancelled.connect(lambda: self._cancel(message_id))
         self._message = message
         self._column.insertWidget(self._column.indexOf(message) + 1, editor)
         message.hide()
         self._settle()
         self._area.ensureWidgetVisible(editor)
         editor.setFocus()
+
+    def sent(self, message_id: int) -> None:
+        """What was written for a message is sent."""
+        self._unsent.pop(message_id, None)
+
+    def _cancel(self, message_id: int) -> None:
+        self.sent(message_id)
+        self.close()
 
     def close(self) -> None:
         """Drops the editor; the message stands as it was."""

@@ -57,7 +57,8 @@ class ShelfView(QObject):
         except StoreError as error:
             self._window.banner.show_message(str(error))
             return
-        self._window.sidebar.show_note(tr("No chats found") if wanted and not rows else "")
+        none = tr("No chats found") if wanted else tr("Your chats will be listed here.")
+        self._window.sidebar.show_note("" if rows else none)
         self._list.fill(rows, chat.id if chat is not None else None)
 
     def toggle(self, folder: str) -> None:

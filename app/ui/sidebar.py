@@ -50,6 +50,7 @@ class Sidebar(QWidget):
         self._settle.timeout.connect(lambda: self.search_changed.emit(self.search.text()))
         self.search.textChanged.connect(lambda _text: self._settle.start())
         self.search.left.connect(self.chats.setFocus)
+        self.search.returnPressed.connect(self._choose_first)
         self._buttons = [self._action_button(action) for action in (new_chat, models, settings)]
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.M, theme.M, theme.M)
@@ -62,6 +63,12 @@ class Sidebar(QWidget):
         for button in self._buttons[1:]:
             layout.addWidget(button, 0, Qt.AlignmentFlag.AlignLeft)
         self.restyle()
+
+    def _choose_first(self) -> None:
+        if self._settle.isActive():  # what was typed last counts, too
+            self._settle.stop()
+            self.search_changed.emit(self.search.text())
+        self.chats.choose_first()
 
     def show_note(self, text: str) -> None:
         """One line above the list, or none for ""."""

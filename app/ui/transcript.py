@@ -223,7 +223,7 @@ class Transcript(QScrollArea):
         text = widget.message.content
         if not is_editable(text):
             return False
-        self.editing.open(widget, text, self._text_size, lambda edited: self.edited.emit(message_id, edited))
+        self.editing.open(widget, message_id, text, self._text_size, lambda edited: self.edited.emit(message_id, edited))
         return True
 
     def current_id(self) -> int | None:

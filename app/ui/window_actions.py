@@ -98,6 +98,13 @@ class WindowActions:
         if chat is not None:
             self._services.shelf.pin(chat.id, not chat.pinned)
 
+    def move_chat(self) -> None:
+        """Asks for the folder of the open chat."""
+        chat = self._services.conversation.chat
+        if chat is not None:
+            self._window.sidebar.setVisible(True)
+            self._window.sidebar.chats.show_move_menu(chat.id)
+
     def show_deleted(self) -> None:
         """Lists the deleted chats that can be brought back."""
         DeletedDialog(self._services.shelf, self._window).open()

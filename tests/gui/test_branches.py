@@ -179,6 +179,22 @@ def test_escape_leaves_the_message_as_it_was(qtbot, window, loader):
     assert window.services.conversation.version_of(first.id) == (1, 1)
 
 
+def test_what_was_edited_and_not_sent_is_there_again_after_another_chat(qtbot, window, loader):
+    ask(qtbot, window, "Question")
+    first = window.services.conversation.messages[0]
+    window.do.edit_message()
+    qtbot.keyClicks(window.transcript.editing.editor.edit, " and more")
+    window.do.new_chat()
+    window.do.open_chat(first.chat_id)
+    window.do.edit_message()
+    assert window.transcript.editing.editor.text == "Question and more"
+    qtbot.keyClick(window.transcript.editing.editor.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    window.do.step_version(-1)
+    window.do.edit_message()
+    assert window.transcript.editing.editor.text == "Question"
+
+
 def test_a_message_too_long_for_an_editor_says_so(qtbot, window):
     store = window.services.store
     chat = store.create_chat("Long")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
 from PySide6.QtCore import QModelIndex, Qt
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QLineEdit, QMenu
 
 from app.services.engine_client import EngineState
 from tests.gui.conftest import wait_ready
@@ -214,3 +215,34 @@ def test_a_hit_far_up_in_a_long_chat_is_mounted_with_what_is_around_it(qtbot, wi
     assert transcript.count == 80 and ids[109] in transcript._mounted
     transcript.follow()
     assert transcript.count == 40 and ids[299] in transcript._mounted and transcript.following
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_a_chat_is_moved_without_a_mouse(qtbot, window):
+    chats, store = window.sidebar.chats, window.services.store
+    chat = store.create_chat("First")
+    store.create_chat("Second", folder="Work")
+    window.fill_chats()
+    window.do.open_chat(chat.id)
+    window.actions_by_id["move_chat"].trigger()
+    menu = chats.findChild(QMenu)
+    assert [action.text() for action in menu.actions()] == ["Work", "New Folder …", "No Folder"]
+    menu.actions()[0].trigger()
+    menu.close()
+    assert folder_of(window, chat) == "Work"
+
+
+def test_return_in_the_search_field_opens_the_first_hit(qtbot, window):
+    store = window.services.store
+    for text in ("rain", "snow"):
+        store.add_message(store.create_chat(text.title()).id, "user", text, "sent")
+    qtbot.keyClicks(window.sidebar.search, "rain")
+    qtbot.keyClick(window.sidebar.search, Qt.Key.Key_Return)
+    assert window.title.text() == "Rain" and window.transcript._mark is not None
+
+
+def test_an_empty_list_says_what_comes_there(qtbot, window):
+    assert window.sidebar.note.text() == "Your chats will be listed here." and not window.sidebar.note.isHidden()
+    window.services.store.create_chat("First")
+    window.fill_chats()
+    assert window.sidebar.note.isHidden()

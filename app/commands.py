@@ -145,7 +145,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("rename_chat", "File", "Rename Chat …", lambda a: a.rename_chat(), "Ctrl+Shift+N", _in_chat, separated=True),
     Command("pin_chat", "File", "Pin or Unpin Chat", lambda a: a.pin_chat(), "Ctrl+Shift+T", _in_chat),
-    Command("move_chat", "File", "Move Chat to Folder …", lambda a: a.move_chat(), "Ctrl+Shift+G", _in_chat),
+    Command("move_chat", "File", "Move Chat to Folder …", lambda a: a.move_chat(), "Ctrl+Shift+D", _in_chat),
     Command("delete_chat", "File", "Delete Chat", lambda a: a.delete_chat(), "Ctrl+Shift+Backspace", _in_chat),
     Command("show_deleted", "File", "Recently Deleted …", lambda a: a.show_deleted()),
     Command("export_chat", "File", "Export Chat …", lambda a: a.export_chat(), "Ctrl+Shift+E", _in_chat),

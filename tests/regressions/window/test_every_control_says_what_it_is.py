@@ -133,6 +133,7 @@ def test_every_part_of_the_main_window_has_a_name(qtbot, talked):
     talked.do.find_in_chat()
     talked.composer.add(Attachment("notes.txt", "some text"))
     talked.transcript.answers[-1].body.set_text("<think>\nhm\n</think>\n\nA | b\n---|---\n1 | 2\n\n```\ncode\n```")
+    talked.sidebar.search.setText("rainbows")  # with a text there is a button that clears it
     talked.banner.show_message("Something happened.", "Retry", lambda: None, second=("Copy details", lambda: None))
     for show in (talked.do.show_chat, talked.do.show_comparison, talked.do.new_chat):
         show()

@@ -38,6 +38,14 @@ class Shelf:
         draft = self.drafts.get(model.id)
         return listed or (f"{model.id}+{draft}" if draft else model.id)
 
+    def shares_files(self, one: str, other: str) -> bool:
+        """Whether two models (catalog ids or ``TARGET[+DRAFT]``) have a target or draft in common."""
+        return bool(self._parts(one) & self._parts(other))
+
+    def _parts(self, model: str) -> set[str]:
+        listed = next((pair for pair in self.pairs if pair.id == model), None)
+        return {listed.target, listed.draft or listed.target} if listed is not None else set(model.split("+"))
+
     @property
     def ready_pairs(self) -> set[str]:
         """The ids of the catalog's pairs that can be loaded."""

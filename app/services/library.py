@@ -48,11 +48,13 @@ class Job:
 
 class Library(QObject):
     """Signals: ``changed()`` follows everything that is listed; ``job_changed()`` the work on files, at most ten times a second;
+    ``deleting(model)`` comes before its files go;
     ``told(str)`` has one line of what was done; ``went_wrong(Trouble)`` of what was not.
     """
 
     changed = Signal()
     job_changed = Signal()
+    deleting = Signal(str)
     told = Signal(str)
     went_wrong = Signal(object)
 
@@ -134,6 +136,8 @@ class Library(QObject):
 
     def delete(self, model: str) -> None:
         """Deletes what of ``model`` nothing else uses."""
+        if self.job is None:
+            self.deleting.emit(model)
         self._begin(Job("delete", model), lambda _job: models.delete_model(model), self._on_deleted)
 
     def import_gguf(self, file: Path) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
 
+STARTER = "starter"  # it comes with the program, so there is always one that works
+
+
 class LoadingNotice(QObject):
     """Remembers a pair once it could be loaded: one that ends the program is not tried again at the next start."""
 
@@ -24,9 +27,9 @@ class LoadingNotice(QObject):
         client.loaded.connect(lambda _info: window.services.settings.update(pair=client.pair))
 
     def way_back(self) -> tuple[str, Callable[[], None]]:
-        """A button's text and what it does where no model is loaded: the last one that worked, or the same again."""
-        last = self._client.last_pair
-        if last and last != self._client.pair:
+        """A button's text and what it does where no model is loaded: the last one that worked, the starter, or the same again."""
+        last = self._client.last_pair or STARTER
+        if last != self._client.pair:
             name = self._window.models.name_of(last)
             return tr("Load {name}", name=name), lambda: self._window.do.load_model(last)
         return tr("Load again"), self._window.do.reload_model

@@ -179,3 +179,15 @@ def test_a_model_that_the_memory_cannot_hold_is_refused_in_words_before_it_is_re
     delete_later(window)
     assert services.shutdown(10.0)
     delete_later(services)
+
+
+def test_where_the_first_load_fails_the_starter_is_offered(qtbot, make_window, services, loader):
+    window = make_window(services)
+    loader.script.load_error = ModelError("org/gone is not on this machine: fetch it again.")
+    services.client.load("org/gone")
+    wait_empty(qtbot, services.client)
+    assert window.banner.action.text() == "Load Starter (SmolLM2 135M)"
+    loader.script.load_error = None
+    qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
+    wait_ready(qtbot, services.client)
+    assert services.client.pair == "starter"

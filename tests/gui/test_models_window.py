@@ -415,3 +415,27 @@ def test_escape_clears_the_search_before_it_closes_the_window(qtbot, manager):
     assert manager.search.text() == "" and manager.isVisible()
     qtbot.keyClick(manager.search, Qt.Key.Key_Escape)
     assert not manager.isVisible()
+
+
+def test_a_model_that_is_loaded_is_unloaded_before_its_files_go(qtbot, hub, window, manager):
+    offer(hub)
+    window.services.downloads.get(MODEL)
+    wait_stage(qtbot, window.services.downloads, "done")
+    wait_row(qtbot, manager, MODEL)
+    press(qtbot, manager, "chat")
+    wait_ready(qtbot, window.services.client)
+    press(qtbot, manager, "delete")
+    box = manager.findChild(QMessageBox)
+    assert "loaded now" in box.text()
+    next(button for button in box.buttons() if button.text() == "Delete").click()
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: "given back" in manager.banner.text, timeout=5_000)
+    window.services.client.load("scripted")
+    wait_ready(qtbot, window.services.client)
+    offer(hub, "org/other")
+    window.services.downloads.get("org/other")
+    wait_stage(qtbot, window.services.downloads, "done", "org/other")
+    wait_row(qtbot, manager, "org/other")
+    manager._library.delete("org/other")
+    qtbot.waitUntil(lambda: manager._library.job is None, timeout=5_000)
+    assert window.services.client.state is EngineState.READY  # another model's files are no reason to unload

@@ -106,7 +106,7 @@ def test_a_pair_that_is_not_there_is_one_clear_line(qtbot, tmp_path, make_window
     qtbot.waitUntil(lambda: bool(failures), timeout=SLOW)
     assert services.client.state is EngineState.NO_MODEL and not failures[0].is_bug
     assert "no-such-pair" in window.banner.text and "\n" not in window.banner.text
-    assert window.banner.action.text() == "Load again"
+    assert window.banner.action.text() == "Load Starter (SmolLM2 135M)"
     window.hide()
     assert services.shutdown(10.0)
     delete_later(window)

@@ -24,13 +24,15 @@ class ModelManager(QObject):
         self._window = window
         self.window: ModelsWindow | None = None
         window.services.library.changed.connect(window.fill_models)
+        window.services.library.deleting.connect(self._on_deleting)
         window.services.downloads.finished.connect(self._on_finished)
         window.services.downloads.failed.connect(self._on_failed)
 
     def show(self, row_id: str = "") -> None:
         """Opens the Models window, at the row ``row_id`` where it is named."""
         if self.window is None:
-            self.window = ModelsWindow(self._window.services.library, self._window.services.downloads, self._window)
+            services = self._window.services
+            self.window = ModelsWindow(services.library, services.downloads, self._is_loaded, self._window)
             self.window.chat_asked.connect(self._chat)
             self.window.folder_asked.connect(self._window.do.choose_model_folder)
         self.window.open(row_id)
@@ -46,6 +48,15 @@ class ModelManager(QObject):
         if self.window is not None:
             self.window.settle()
             self.window.hide()
+
+    def _is_loaded(self, model: str) -> bool:
+        """Whether what is in memory came from the files of ``model``."""
+        services = self._window.services
+        return services.client.info is not None and services.library.shelf.shares_files(model, services.client.pair)
+
+    def _on_deleting(self, model: str) -> None:
+        if self._is_loaded(model):
+            self._window.do.unload_model()
 
     def _on_finished(self, model: str) -> None:
         """Tells it where the user is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, QUrl, Signal
@@ -45,9 +46,9 @@ class ModelsWindow(QWidget):
     chat_asked = Signal(str)
     folder_asked = Signal()
 
-    def __init__(self, library: Library, downloads: Downloads, parent: QWidget | None = None):
+    def __init__(self, library: Library, downloads: Downloads, is_loaded: Callable[[str], bool], parent: QWidget | None = None):
         super().__init__(parent, Qt.WindowType.Window)
-        self._library, self._downloads = library, downloads
+        self._library, self._downloads, self._is_loaded = library, downloads, is_loaded
         self.setWindowTitle(tr("Models"))
         self.search = SearchField(placeholderText=tr("Search here and on the hub"), clearButtonEnabled=True)
         name_buttons(self.search)
@@ -300,6 +301,8 @@ class ModelsWindow(QWidget):
             name=row.name,
             amount=size(row.bytes),
         )
+        if self._is_loaded(row.id):
+            text += "\n" + tr("It is loaded now and will be unloaded.")
         box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete model"), text, parent=self)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         delete = box.addButton(tr("Delete"), QMessageBox.ButtonRole.DestructiveRole)

@@ -201,3 +201,11 @@ def test_the_figures_of_an_answer_open_by_keyboard_and_close_with_escape(qtbot, 
     assert rows["Accepted"].endswith(f"{figures['accepted']} of {figures['proposed']}")
     qtbot.keyClick(popup, Qt.Key.Key_Escape)
     assert QApplication.activePopupWidget() is None
+
+
+def test_thoughts_that_turn_out_to_be_some_only_at_their_end_leave_the_answer(qtbot, body):  # noqa: F811
+    for char in "I wonder.\n\nPerhaps.\n</think>\n\nFour.":
+        body.feed(char)
+    body.finish()
+    assert (body.thinking.text.strip(), body.answer) == ("I wonder.\n\nPerhaps.", "Four.")
+    assert [widget.toPlainText() for widget in body.widgets] == ["Four."]

@@ -36,6 +36,16 @@ def test_options_are_asked_for_and_stay_with_their_chat(qtbot, talk, loader, mak
     assert talk.options.current.system == "Be brief." and talk.store.chat(first).options["top_k"] == 7
 
 
+def test_options_changed_in_a_chat_that_is_there_are_kept_with_it(qtbot, talk, loader, tmp_path):
+    talk.send("Why?", "dflash")
+    wait_ready(qtbot, talk.client)
+    first = talk.chat.id
+    talk.options.set(ChatOptions(min_p=0.1))
+    talk.open(None)
+    talk.open(first)
+    assert talk.options.current.min_p == 0.1
+
+
 def test_a_chat_without_options_of_its_own_follows_the_settings(qtbot, talk, services, loader):
     services.settings.update(temperature=0.4, max_tokens=30)
     talk.send("Why?", "dflash")

@@ -39,6 +39,7 @@ def test_formulas_read_as_a_person_would_write_them(latex, text):
     ("$$\nE = mc^2\n$$", "E = mc²"),
     ("Coffee is $5 and cake $10.", "Coffee is $5 and cake $10."),
     ("US$5) and (US$10) or $3-$5", "US$5) and (US$10) or $3-$5"),
+    ("A$AP and US$a$ stay", "A$AP and US$a$ stay"),
     ("`$x^2$` and ``\\(y^2\\)`` stay", "`$x^2$` and ``\\(y^2\\)`` stay"),
     ("echo $HOME/bin:$PATH", "echo $HOME/bin:$PATH"),
     ("\\$x^2\\$ is escaped", "\\$x^2\\$ is escaped"),

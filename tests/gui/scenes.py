@@ -6,13 +6,16 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QCoreApplication
+from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtWidgets import QApplication, QWidget
 
+from app.core.chat import Attachment
 from app.core.updates import Release
 from app.services.engine_client import EngineState
+from app.ui.context_meter import ContextUse
 from app.ui.crash_dialog import CrashDialog
 from app.ui.deleted_dialog import DeletedDialog
+from app.ui.links import ask_to_open
 from app.ui.main_window import MainWindow
 from app.ui.update_dialog import UpdateDialog
 from engine import CostCurve
@@ -116,6 +119,22 @@ def deleted(window: MainWindow) -> QWidget:
     return newest(lambda: DeletedDialog(window.services.shelf, window).open())
 
 
+def context(window: MainWindow) -> QWidget:
+    """What takes how much of the context."""
+    window.composer.context.show_use(ContextUse(5, 100, [("Chat", 5)]))
+    return newest(window.composer.context.show_details)
+
+
+def filled(window: MainWindow) -> QWidget:
+    """A chat with everything beside it: options, the search in it, an attachment."""
+    ask(window)
+    window.resize(max(window.width(), 1100), window.height())
+    window.do.toggle_options()
+    window.do.find_in_chat()
+    window.composer.add(Attachment("notes.txt", "some text"))
+    return window
+
+
 SCENES: dict[str, Scene] = {
     "new-chat": lambda window: window,
     "chat": ask,
@@ -138,4 +157,9 @@ SCENES: dict[str, Scene] = {
     "forget": lambda window: newest(window.do.forget_learned),
     "crash": crash,
     "deleted": deleted,
+    "palette": lambda window: newest(window.do.show_palette),
+    "link": lambda window: newest(lambda: ask_to_open(QUrl("https://example.org"), window)),
+    "answer-details": lambda window: newest(ask(window).transcript.answers[-1].show_details),
+    "context": context,
+    "filled": filled,
 }

@@ -5,23 +5,17 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt, QUrl
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QAccessible, QAccessibleInterface
-from PySide6.QtWidgets import QApplication, QDialog, QWidget
+from PySide6.QtWidgets import QDialog, QWidget
 
 import app.ui
 from app.core.chat import Attachment
-from app.core.updates import Release
-from app.ui.context_meter import ContextUse
-from app.ui.crash_dialog import CrashDialog
-from app.ui.deleted_dialog import DeletedDialog
-from app.ui.links import ask_to_open
-from app.ui.update_dialog import UpdateDialog
 from tests.gui.conftest import wait_ready
+from tests.gui.scenes import SCENES
 
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support")
 Role = QAccessible.Role
@@ -31,7 +25,6 @@ CONTROLS = {Role.PushButton, Role.CheckBox, Role.RadioButton, Role.ComboBox, Rol
 EMPTY_WORDS = {"button", "checkbox", "list", "image", "icon", "text", "combobox", "label", "link", "unnamed", "none"}
 # Qt's own parts of a control speak through the control: a combo box's list and line, a spin box's line, scroll bars.
 OWN = re.compile(r"qt_|QComboBox|QTabBar|ScrollLeftButton|ScrollRightButton")
-RELEASE = Release("9.9.9", "14.0", "2026-01-01", "Notes", "https://slipstream.example", "0" * 64)
 
 
 def parts(window: QWidget) -> Iterator[QAccessibleInterface]:
@@ -63,42 +56,6 @@ def nameless(window: QWidget) -> list[str]:
             owner = f"{type(thing).__name__} of {type(thing.parent()).__name__}" if thing else ""
             found.append(f"{part.role().name} {owner} named {name!r}")
     return found
-
-
-def opened(window, before: set[QWidget]) -> list[QWidget]:
-    """The windows that came since ``before``."""
-    QCoreApplication.processEvents()
-    return [widget for widget in QApplication.topLevelWidgets() if widget.isVisible() and widget not in before]
-
-
-def openers(window, tmp_path: Path) -> dict[str, Callable[[], object]]:
-    """Everything that opens a window beside the main one, by name."""
-    do = window.do
-    crash = tmp_path / "crash-previous.log"
-    crash.write_text("Fatal Python error: Aborted\n")
-    found: dict[str, Callable[[], object]] = {
-        "settings": do.show_settings,
-        "about": do.show_about,
-        "meter details": do.show_meter_details,
-        "comparisons": do.show_comparisons,
-        "load report": do.show_load_report,
-        "models": do.show_models,
-        "deleted chats": lambda: DeletedDialog(window.services.shelf, window).open(),
-        "crash": lambda: CrashDialog(crash, window).open(),
-        "update": lambda: UpdateDialog(RELEASE, window).open(),
-        "forget": do.forget_learned,
-        "tour": do.show_tour,
-        "palette": do.show_palette,
-        "open a link": lambda: ask_to_open(QUrl("https://example.org"), window),
-        "answer details": lambda: window.transcript.answers[-1].show_details(),
-        "context": lambda: show_context(window),
-    }
-    return found
-
-
-def show_context(window) -> None:
-    window.composer.context.show_use(ContextUse(5, 100, [("Chat", 5)]))
-    window.composer.context.show_details()
 
 
 @pytest.fixture
@@ -141,36 +98,25 @@ def test_every_part_of_the_main_window_has_a_name(qtbot, talked):
         assert nameless(talked) == []
 
 
-@pytest.mark.parametrize("name", ["settings", "about", "meter details", "comparisons", "load report", "models", "deleted chats",
-                                  "crash", "update", "forget", "tour", "palette", "open a link", "answer details",
-                                  "context"])  # fmt: skip
-def test_every_part_of_every_other_window_has_a_name(qtbot, talked, tmp_path, name):
-    before = set(QApplication.topLevelWidgets())
-    openers(talked, tmp_path)[name]()
-    windows = opened(talked, before) if name != "tour" else [talked.first_run.tour]
-    assert windows and all(window.isVisible() for window in windows)
-    for window in windows:
-        pages = getattr(window, "pages", None)
-        for page in range(pages.count() if pages is not None else 1):
-            if pages is not None:
-                pages.setCurrentIndex(page)
-                QCoreApplication.processEvents()
-            assert nameless(window) == []
-        window.close()
+@pytest.mark.parametrize("scene", list(SCENES))
+def test_every_part_of_every_screen_has_a_name(qtbot, window, scene):
+    shown = SCENES[scene](window)
+    assert shown.isVisible() and nameless(shown) == []
+    if shown is not window:
+        shown.close()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-def test_no_kind_of_dialog_is_missing_from_this_walk(talked, tmp_path):
+def test_no_kind_of_dialog_is_missing_from_this_walk(qtbot, window):
     for module in pkgutil.walk_packages(app.ui.__path__, "app.ui."):
         importlib.import_module(module.name)
     ours = {kind.__name__ for kind in QDialog.__subclasses__() if kind.__module__.startswith("app.ui")}
     walked = set()
-    for run in openers(talked, tmp_path).values():
-        before = set(QApplication.topLevelWidgets())
-        run()
-        walked |= {type(window).__name__ for window in opened(talked, before)}
-        for window in opened(talked, before):
-            window.close()
+    for scene in SCENES.values():
+        shown = scene(window)
+        walked.add(type(shown).__name__)
+        if shown is not window:
+            shown.close()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert ours - walked == set() and len(ours) > 5
 

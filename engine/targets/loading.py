@@ -40,8 +40,9 @@ def load_target(
     weight_files(folder)
     model = _read_model(folder, family)
     if dtype is not None:
-        model = expand(model, dtype)
-    _read_weights(model, step or (lambda fraction: None))
+        model = expand(model, dtype, step)
+    else:
+        _read_weights(model, step or (lambda fraction: None))
     shape = TargetShape(
         hidden_size=hidden_size,
         vocab_size=vocab_size or _embedding_rows(model) or config.need("vocab_size", int, TEXT),

@@ -121,8 +121,7 @@ def test_loading_reports_its_steps_and_can_be_cancelled_between_them(target: Pat
     assert list(dict.fromkeys(stages)) == ["Loading the target", "Loading the tokenizer"]
 
 
-def test_loading_can_be_cancelled_while_weights_are_read(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.targets.loading.STEP_BYTES", 2_000_000)
+def test_loading_can_be_cancelled_while_weights_are_read(target: Path) -> None:
     cancel, fractions = threading.Event(), []
 
     def progress(step: LoadProgress) -> None:

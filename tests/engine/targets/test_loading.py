@@ -8,7 +8,7 @@ from pathlib import Path
 import mlx.core as mx
 import pytest
 
-from engine.errors import ModelError
+from engine.errors import Cancelled, ModelError
 from engine.models import ResolvedPair
 from engine.models.checkpoint import tensor_shapes
 from engine.targets.loading import load_target
@@ -128,3 +128,24 @@ def test_an_unknown_family_is_named_with_those_that_work(folder: Path) -> None:
     change_config(folder, model_type="llama99")
     text = one_line(folder)
     assert "'llama99'" in text and ", ".join(supported_families()) in text
+
+
+@pytest.mark.parametrize("dtype", [None, mx.float32], ids=["as stored", "expanded"])
+def test_reading_weights_can_be_stopped_in_the_middle(
+    tmp_path: Path, dtype: mx.Dtype | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.targets.loading.STEP_BYTES", 4096)
+    fractions: list[float] = []
+
+    def step(fraction: float) -> None:
+        fractions.append(fraction)
+        if fraction > 0.3:
+            raise Cancelled("stopped")
+
+    folder = write_target(tmp_path / "target")
+    with pytest.raises(Cancelled):
+        load_target(folder, dtype, step=step)
+    assert 0.3 < fractions[-1] < 0.9
+    fractions.clear()
+    load_target(folder, dtype, step=lambda fraction: fractions.append(fraction))
+    assert fractions == sorted(fractions) and fractions[-1] == 1.0 and len(fractions) > 3

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog
 
 from app.core.attachments import HUGE_LINES
 from app.core.chat import Attachment
+from app.ui.message_editor import MessageEditor
 from tests.gui.conftest import load, wait_ready
 from tests.gui.test_window import paste, write
 
@@ -191,7 +192,7 @@ def test_a_long_paste_into_an_edited_message_is_not_lost(qtbot, window):
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
     wait_ready(qtbot, window.services.client)
     window.do.edit_message()
-    editor = window.transcript._editor
+    editor = window.findChild(MessageEditor)
     data = QMimeData()
     data.setText("line\n" * HUGE_LINES)
     editor.edit.insertFromMimeData(data)

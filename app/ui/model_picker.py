@@ -12,6 +12,8 @@ from app.ui import theme
 from engine import LoadProgress, PairInfo
 from engine.models import PairEntry
 
+NAME_CHARACTERS = 40
+
 
 class ModelPicker(QWidget):
     """``chosen(pair)`` fires on the user's choice; ``folder_asked()`` and ``more_asked()`` from the last rows.
@@ -44,7 +46,9 @@ class ModelPicker(QWidget):
         self.box.setAccessibleName(tr("Model"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(self._on_activated)
+        self.box.setMaximumWidth(NAME_CHARACTERS * self.fontMetrics().averageCharWidth())
         self._pair, self._without_model = "", True
+        self._shown: tuple[list[PairEntry], str] | None = None
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.S)
@@ -56,6 +60,10 @@ class ModelPicker(QWidget):
     def fill(self, entries: list[PairEntry], pair: str) -> None:
         """Lists those of ``entries`` that can be loaded, with ``pair`` chosen, which may be a folder that is not among them."""
         self._pair = pair
+        shown = (entries, pair)
+        if shown == self._shown and self.box.currentData() == pair:
+            return  # an open menu must not be taken away from under the mouse
+        self._shown = shown
         self.box.clear()
         for entry in entries:
             if entry.state != "ready" and entry.id not in (pair, "starter"):
@@ -69,6 +77,7 @@ class ModelPicker(QWidget):
         self.box.addItem(tr("Open model folder …"), None)
         self.box.addItem(tr("Get more models …"), None)
         self.box.setCurrentIndex(self.box.findData(pair))
+        self.box.view().setMinimumWidth(self.box.view().sizeHintForColumn(0) + theme.XL)  # names are cut in the header only
 
     def name_of(self, pair: str) -> str:
         """How ``pair`` is called in the list."""

@@ -191,3 +191,20 @@ def test_where_the_first_load_fails_the_starter_is_offered(qtbot, make_window, s
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
     wait_ready(qtbot, services.client)
     assert services.client.pair == "starter"
+
+
+def test_an_open_menu_of_models_is_refilled_only_where_something_changed(window):
+    rows = [PairEntry("scripted", "Scripted pair", "", "ready", 1), PairEntry("a", "A" * 120, "", "ready", 1)]
+    window.models.fill(rows, "scripted")
+    model, changes = window.models.box.model(), []
+    model.rowsRemoved.connect(lambda *_change: changes.append("removed"))
+    window.models.fill(list(rows), "scripted")
+    assert changes == []
+    window.models.fill(rows[:1], "scripted")
+    assert changes
+
+
+def test_a_long_name_does_not_push_the_header_apart(window):
+    window.resize(720, 480)
+    window.models.fill([PairEntry("a", "organisation/" + "Very-Long-Name-" * 12, "", "ready", 1)], "a")
+    assert window.models.geometry().right() <= window.models.parentWidget().width() and window.width() == 720

@@ -25,7 +25,7 @@ ANY = Message("user", "x")  # a turn to count the others with: a template wants 
 
 
 class Writing(QObject):
-    """Files may be dropped anywhere on the window."""
+    """Files may be dropped anywhere on the window but on the list of chats, which takes chats."""
 
     def __init__(self, window: MainWindow):
         super().__init__(window)

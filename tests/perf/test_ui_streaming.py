@@ -104,6 +104,13 @@ def test_the_window_stays_smooth_at_400_tokens_a_second(qtbot, window, loader):
     check_smooth(qtbot, window, loader, 4.0)
 
 
+def test_the_window_stays_smooth_while_it_thinks_and_writes_formulas(qtbot, window, loader, monkeypatch):
+    formulas = "So $x^2 + \\frac{a}{b}$ and \\(\\sum_{i=1}^n i\\) stand in a paragraph.\n\n$$\nE = mc^2\n$$\n\n"
+    passage = f"<think>\n{PASSAGE * 2}\n</think>\n\n{(PASSAGE + formulas) * 3}"
+    monkeypatch.setitem(globals(), "PASSAGE", passage)
+    check_smooth(qtbot, window, loader, 4.0)
+
+
 @pytest.mark.slow
 def test_the_window_stays_smooth_at_400_tokens_a_second_for_20_seconds(qtbot, window, loader):
     check_smooth(qtbot, window, loader, 20.0)

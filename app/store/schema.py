@@ -36,7 +36,7 @@ def _tables(db: sqlite3.Connection) -> None:
 def _branches(db: sqlite3.Connection) -> None:
     """Version 2: branches, pins, folders, options and attachments; what is deleted stays for a while, marked.
 
-    Until now every message followed the one before it, so that each chat becomes one chain, shown to its end.
+    Until now every message followed the one before it, so that each chat is one chain, shown to its end.
     """
     for column in (
         "pinned INTEGER NOT NULL DEFAULT 0",
@@ -48,7 +48,6 @@ def _branches(db: sqlite3.Connection) -> None:
         db.execute(f"ALTER TABLE chats ADD COLUMN {column}")
     for column in ("attachments TEXT", "deleted_at REAL"):
         db.execute(f"ALTER TABLE messages ADD COLUMN {column}")
-    db.execute(CHAIN)
     db.execute("UPDATE chats SET leaf_id = (SELECT max(id) FROM messages WHERE chat_id = chats.id)")
     db.execute("CREATE INDEX chats_deleted ON chats(deleted_at) WHERE deleted_at IS NOT NULL")
     db.execute("CREATE INDEX messages_deleted ON messages(deleted_at) WHERE deleted_at IS NOT NULL")
@@ -58,9 +57,6 @@ def _comparisons(db: sqlite3.Connection) -> None:
     """Version 3: the history of comparisons. ``record`` is JSON: prompt, pair, machine and both recordings."""
     db.execute("CREATE TABLE comparisons (id INTEGER PRIMARY KEY AUTOINCREMENT, created_at REAL NOT NULL, record TEXT NOT NULL)")
 
-
-CHAIN = """UPDATE messages SET parent_id =
-    (SELECT max(earlier.id) FROM messages AS earlier WHERE earlier.chat_id = messages.chat_id AND earlier.id < messages.id)"""
 
 # MIGRATIONS[n] brings a file from version n to n + 1. Never change a step that was released: append one.
 MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_tables, _branches, _comparisons]

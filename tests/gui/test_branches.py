@@ -225,6 +225,22 @@ def test_a_branch_goes_on_in_a_chat_of_its_own(qtbot, window, loader):
     assert [turn.content for turn in loader.engines[-1].requests[-1].messages] == ["Why?", "One", "Elsewhere?"]
 
 
+def test_a_branch_from_an_answer_that_is_being_written_takes_what_is_there(qtbot, window, loader):
+    say(loader, "Slow words " * 40)
+    loader.script.rate = 40.0
+    window.composer.set_text("Why?")
+    window.do.send()
+    talk = window.services.conversation
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 30), timeout=5_000)
+    seen, first = talk.active.text, talk.chat.id
+    window.do.branch_chat()
+    assert talk.chat.id != first and talk.messages[-1].state == "interrupted" and talk.messages[-1].content == seen
+    window.do.open_chat(first)
+    window.do.stop()
+    wait_ready(qtbot, window.services.client)
+    assert talk.messages[-1].state == "stopped" and talk.messages[-1].content.startswith(seen)
+
+
 @pytest.mark.qt_log_ignore("This plugin does not support")
 def test_a_message_s_menu_branches_and_deletes(qtbot, window, loader):
     answer = ask(qtbot, window, "Why?")

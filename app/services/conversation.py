@@ -20,6 +20,7 @@ from app.core.chat import (
 )
 from app.core.figures import answer_statistics
 from app.core.sanitize import clean_text
+from app.core.thoughts import kept_answer
 from app.core.tree import ChatTree
 from app.core.words import tr
 from app.services.chat_options import ChatOptionsService
@@ -279,7 +280,7 @@ class Conversation(QObject):
         self.active = None
         finished = active.finished
         state: State = "failed" if failure else "done" if finished and finished.reason != "cancelled" else "stopped"
-        text = clean_text(active.opening + finished.text) if finished else active.text
+        text = kept_answer(clean_text(active.opening + finished.text) if finished else active.text)
         statistics = answer_statistics(finished, active.request) if finished else None
         self._finish_message(active.message, text, state, statistics, failure)
 
@@ -291,7 +292,7 @@ class Conversation(QObject):
         finished = arm.finished if arm else None
         state: State = "failed" if failure else "done" if finished and finished.reason != "cancelled" else "stopped"
         statistics = answer_statistics(finished, self.comparison.request) if finished else None
-        self._finish_message(reply, clean_text(arm.text) if arm else "", state, statistics, failure)
+        self._finish_message(reply, kept_answer(clean_text(arm.text)) if arm else "", state, statistics, failure)
 
     def _finish_message(
         self, message: ChatMessage, text: str, state: State, statistics: dict[str, Any] | None, failure: Failure | None

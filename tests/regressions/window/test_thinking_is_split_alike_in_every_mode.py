@@ -26,3 +26,4 @@ def test_plain_dflash_and_side_by_side_show_the_same_thoughts_and_answer(qtbot, 
         wait_ready(qtbot, talk.client)
         body = window.transcript.answers[-1].body
         assert (body.thinking.text.strip(), body.answer) == ("First this.", "Then that."), mode
+        assert talk.messages[-1].content == "<think>\nFirst this.\n</think>\n\nThen that."

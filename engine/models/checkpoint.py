@@ -61,6 +61,12 @@ class Config:
         return value
 
 
+def is_draft_config(config: dict[str, Any]) -> bool:
+    """Whether a config.json is that of a draft."""
+    names = config.get("architectures") or [""]
+    return "dflash_config" in config or "speculators_config" in config or str(names[0]).startswith("DFlash")
+
+
 def weight_files(folder: Path) -> list[Path]:
     """The checkpoint's safetensors, every file of its index included; ``ModelError`` where one is missing or cut short."""
     index = folder / "model.safetensors.index.json"

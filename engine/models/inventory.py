@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.models import locate, paths
 from engine.models.catalog import read_catalog
+from engine.models.checkpoint import is_draft_config
 from engine.models.hub_paths import PREFIX, current_snapshot, hub_cache
-from engine.models.pairing import is_draft_config
 from engine.models.starter import STARTER_ID, find_starter
 from engine.models.store_types import InstalledModel, ModelSource, ModelState
 

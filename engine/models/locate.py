@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.errors import ModelError
-from engine.models.checkpoint import weight_files
+from engine.models.checkpoint import Config, is_draft_config, weight_files
 from engine.models.hub_paths import current_snapshot, is_repository
+
+TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json")  # any of them; other tools may have fetched less than we need
 
 
 def find(repository: str) -> Path | None:
@@ -24,13 +26,16 @@ def find_complete(repository: str) -> Path | None:
 
 
 def problem(folder: Path) -> str | None:
-    """Why the model in ``folder`` cannot be used, None where every weight file is there in its full length. Reads headers only."""
-    if not (folder / "config.json").is_file():
-        return f"{folder} has no config.json: download the model again."
+    """Why the model in ``folder`` cannot be used, None where everything is there that loading reads and every weight file has its
+    full length. Reads headers only.
+    """
     try:
+        config = Config.read(folder)
         weight_files(folder)
     except ModelError as error:
         return str(error)
+    if not is_draft_config(config.values) and not any((folder / name).exists() for name in TOKENIZERS):
+        return f"{folder} has no tokenizer: download the model again."
     return None
 
 

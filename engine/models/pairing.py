@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.models.catalog import CatalogPair, read_catalog
+from engine.models.checkpoint import is_draft_config
 from engine.models.download_types import DownloadProblem
 from engine.models.hub_client import ask
 from engine.models.repository import RemoteRepository, base_models, read_repository
@@ -60,12 +61,6 @@ def find_draft(target: RemoteRepository, token: str | None = None) -> str | None
 def plain_name(repository: str) -> str:
     """The model's name without its owner and without what a conversion adds."""
     return ADDED.sub("", repository.rsplit("/", 1)[-1])
-
-
-def is_draft_config(config: dict[str, Any]) -> bool:
-    """Whether a config.json is that of a draft."""
-    names = config.get("architectures") or [""]
-    return "dflash_config" in config or "speculators_config" in config or str(names[0]).startswith("DFlash")
 
 
 def draft_matches(draft: dict[str, Any], target: dict[str, Any]) -> bool:

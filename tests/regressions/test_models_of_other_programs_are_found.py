@@ -49,6 +49,20 @@ def test_a_model_cut_short_there_is_not_taken_for_one(hub: HubServer) -> None:
     assert resolve_pair("org/model").target != folder
 
 
+def test_what_another_program_fetched_only_in_part_is_completed(hub: HubServer) -> None:
+    """A cache that holds the weights and no tokenizer would never load, and calling it complete would leave no way out."""
+    files = add_model(hub, "org/model")
+    Downloader(plan_download("org/model", with_draft=False)).run()
+    (resolve_pair("org/model").target / "tokenizer.json").unlink()
+    (model,) = installed()
+    assert model.state == "incomplete" and "tokenizer" in model.problem
+    hub.seen.clear()
+    plan = plan_download("org/model", with_draft=False)
+    assert plan.found == () and plan.total_bytes - plan.present_bytes <= len(files["tokenizer.json"])
+    Downloader(plan).run()
+    assert installed()[0].state == "ready" and not hub.requests_for("", "store")
+
+
 def test_hf_home_is_where_things_are_put_and_found(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HOME", str(tmp_path / "another disk"))
     add_model(hub, "org/model")

@@ -33,6 +33,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def with_weights(folder: Path) -> Path:
     (folder / "model.safetensors").write_bytes(safetensors(10))
+    (folder / "tokenizer.json").write_text("{}")
     return folder
 
 

@@ -113,3 +113,11 @@ def load(qtbot, client: EngineClient) -> None:
 def wait_ready(qtbot, client: EngineClient, timeout: int = 10_000) -> None:
     """Waits until the engine takes requests again."""
     qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=timeout)
+
+
+@pytest.fixture
+def manager(hub, window, qtbot):
+    """The Models window over an empty hub, opened and filled."""
+    with qtbot.waitSignal(window.services.library.changed, timeout=10_000):
+        window.actions_by_id["models"].trigger()
+    return window.model_manager.window

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import ceil
 
 from PySide6.QtCore import QMimeData, QRect, QRegularExpression, Qt, QUrl
@@ -34,6 +35,10 @@ NO_HTML = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.Ma
 MARK = "\ue000{}\ue001"  # stands for a formula while Qt reads the Markdown around it
 MARKED = QRegularExpression("\ue000(\\d+)\ue001")
 SOURCE = QTextFormat.Property.UserProperty.value + 1  # of a formula: its LaTeX, for copying
+# Qt leaves an image without a name out; one in inline code is none.
+NAMELESS_IMAGE = re.compile(r"(?P<code>(`+)(?!`).*?(?<!`)\2(?!`))|!\[\s*\]\(", re.DOTALL)
+NO_NAME = "\u2063"
+LONGEST_NAME = 80  # characters of an image's address, which may hold the whole image
 CELL_CHARACTERS = 14  # a column of a table that is too wide is at least that wide
 
 
@@ -115,7 +120,8 @@ class ProseBlock(TextBlock):
     def _draw(self) -> None:
         if self._block is None:
             return
-        text, self._formulas = take_formulas(break_long_runs(self._block.text), MARK)
+        text = NAMELESS_IMAGE.sub(lambda found: f"![{NO_NAME}](" if found["code"] is None else found[0], self._block.text)
+        text, self._formulas = take_formulas(break_long_runs(text), MARK)
         if self._block.kind != "table":
             # Models end lines on purpose (verse, addresses): keep them, where Markdown would join them.
             text = text.replace("\n", "  \n")
@@ -220,7 +226,7 @@ class ProseBlock(TextBlock):
                 link.setAnchorHref(address)
                 link.setForeground(self.palette().link())
                 link.setFontUnderline(True)
-                cursor.insertText(tr("Image: {name}", name=alt or address), link)
+                cursor.insertText(tr("Image: {name}", name=str(alt or "").strip(NO_NAME) or address[:LONGEST_NAME]), link)
             block = block.next()
 
     def paintEvent(self, event: QPaintEvent) -> None:

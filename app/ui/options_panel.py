@@ -27,6 +27,7 @@ from app.core.words import mark, tr
 from app.ui import theme
 
 SETTLE_MS = 400
+NARROWEST = 280
 # field: its name, step, what it does
 NUMBERS: dict[str, tuple[str, float, str]] = {
     "temperature": (mark("Temperature"), 0.1, mark("0 always takes the most likely token; higher is more varied")),
@@ -60,7 +61,6 @@ class OptionsPanel(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setMinimumWidth(280)
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self.commit)
         self.preset, self.system = QComboBox(), QPlainTextEdit()
@@ -142,6 +142,7 @@ class OptionsPanel(QScrollArea):
         form.addRow(self.drop_oldest)
         form.addRow(self.reset)
         self.setWidget(page)
+        self.setMinimumWidth(max(NARROWEST, page.minimumSizeHint().width()))  # words are longer in some languages
 
     def _row(self, form: QFormLayout, text: str, field: QWidget) -> None:
         label = QLabel(text)

@@ -47,7 +47,12 @@ def test_a_remote_image_is_never_fetched_and_shows_as_a_link(qtbot, body, server
     qtbot.wait(150)
     assert server.seen == []
     prose = body.widgets[0]
-    assert "Image: a cat" in prose.toPlainText() and f"<img src='{address}'>" in prose.toPlainText()
+    assert prose.toPlainText().endswith(f"Image: {address}") and "Image: a cat" in prose.toPlainText()
+    assert f"<img src='{address}'>" in prose.toPlainText()
+    body.set_text("`![](x.png)` and ![](data:image/png;base64," + "A" * 300 + ")")
+    assert body.widgets[0].toPlainText() == "![](x.png) and Image: data:image/png;base64," + "A" * 58
+    body.set_text(f"![a cat]({address})")
+    prose = body.widgets[0]
     cursor = QTextCursor(prose.document().find("a cat"))
     assert cursor.charFormat().anchorHref() == address
 

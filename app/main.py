@@ -115,7 +115,7 @@ class Program(QObject):
             self.instance.release()
         self.crash_log.close()
         if not stopped:
-            # The engine's thread hangs in native code. Everything is saved; a normal exit would wait for it for ever.
+            # A thread hangs in native code, the engine's or a name look-up. All is saved; a normal exit would wait for it.
             os._exit(0)
         self.ended.emit()
 

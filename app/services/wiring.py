@@ -57,7 +57,7 @@ class Services(QObject):
         self.library.refresh()
 
     def shutdown(self, limit_s: float = 5.0) -> bool:
-        """Saves the partial answer, stops the engine, closes the store. False: the engine did not stop in time."""
+        """Saves the partial answer, stops engine and downloads, closes the store. False: one of them did not stop in time."""
         if self._closed:
             return True
         self._closed = True
@@ -66,7 +66,8 @@ class Services(QObject):
         self.learning.stop()
         self.conversation.stop()
         self.library.shutdown()
-        if not self.downloads.shutdown():
+        paused = self.downloads.shutdown()
+        if not paused:
             log.warning("a download did not pause in time: it ends with the process and goes on at the next start")
         stopped = self.client.shutdown(limit_s)
         self.conversation.close()
@@ -76,4 +77,4 @@ class Services(QObject):
             log.error("the chats could not be closed: %s", error)
         if not stopped:
             log.error("the engine did not stop within %.0f s", limit_s)
-        return stopped
+        return stopped and paused

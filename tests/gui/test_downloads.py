@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
 
-from engine.models import list_downloads, resolve_pair
+from engine.models import list_downloads, planning, resolve_pair
 from tests.gui.downloading import MODEL, SIZE, offer, wait_bytes, wait_stage, weight_requests
 from tests.hub_server import Fault
 
@@ -226,6 +227,18 @@ def test_one_that_waited_for_its_turn_goes_on_after_a_restart(qtbot, hub, make_s
     second.downloads.restore()
     for name in THREE:
         wait_stage(qtbot, second.downloads, "done", name)
+
+
+def test_quitting_does_not_wait_for_a_thread_that_hangs_in_the_system(qtbot, make_services, monkeypatch, caplog):
+    release = threading.Event()
+    monkeypatch.setattr(planning, "plan_download", lambda _model: release.wait(30))  # as a look-up of a name may
+    services = make_services()
+    services.downloads.get(MODEL)
+    began = time.monotonic()
+    assert services.shutdown() is False
+    assert time.monotonic() - began < 2.0 and "did not pause in time" in caplog.text
+    release.set()
+    assert services.downloads.shutdown(5.0)
 
 
 def test_quitting_waits_at_most_a_second_for_a_server_that_says_nothing(qtbot, hub, make_services):

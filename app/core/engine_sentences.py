@@ -22,6 +22,7 @@ SENTENCES: tuple[str, ...] = (
     mark("The engine failed ({kind}): try again; the details are in the log."),
     mark("The engine was closed: load the model again."),
     mark("The memory ran out: close other programs or choose a smaller model."),
+    mark("This machine is out of memory, so the answer was stopped: close other programs, or choose a smaller model."),
     mark(
         "{name} needs about {needed} GB of memory with {context} tokens of context, and models may use {available} GB here: choose "
         "a smaller model."
@@ -34,6 +35,7 @@ SENTENCES: tuple[str, ...] = (
     mark("{folder} has no model.safetensors: download the model again."),
     mark("{file} cannot be read ({reason}): download the model again."),
     mark("{file} is missing: download the model again."),
+    mark("{folder} has no tokenizer: download the model again."),
     mark("{file} is damaged or incomplete ({reason}): download the model again."),
     mark("{file} lacks {key}: the model is incomplete, download it again."),
     mark("The model in {folder} cannot be loaded ({reason}): download it again."),

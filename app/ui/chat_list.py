@@ -163,10 +163,16 @@ class ChatList(QListView):
 
     def choose_first(self) -> None:
         """Opens the first chat on show."""
-        first = next((number for number, row in enumerate(self.rows.rows) if row.kind == "chat"), None)
-        if first is not None:
-            self.setFocus()
-            self.setCurrentIndex(self.rows.index(first))
+        first = next((number for number, row in enumerate(self.rows.rows) if row.chat_id is not None), None)
+        if first is None:
+            return
+        self.setFocus()
+        row = self.rows.rows[first]
+        self._filling = True  # asked for below, also where it is the one that is open already
+        self.setCurrentIndex(self.rows.index(first))
+        self._filling = False
+        assert row.chat_id is not None
+        self.open_asked.emit(row.chat_id, row.message_id)
 
     def folder_menu(self, row: Row) -> QMenu:
         """What can be done with a folder."""

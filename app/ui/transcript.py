@@ -276,10 +276,10 @@ class Transcript(QScrollArea):
         self._place_button()
 
     def _place_button(self) -> None:
-        hint = self._to_end.sizeHint()
-        corner = self.viewport().rect().bottomRight()
+        hint, view = self._to_end.sizeHint(), self.viewport().rect()
+        # In the middle: at the side it would lie on the messages' own buttons.
         self._to_end.setGeometry(
-            corner.x() - hint.width() - theme.L, corner.y() - hint.height() - theme.M, hint.width(), hint.height()
+            view.center().x() - hint.width() // 2, view.bottom() - hint.height() - theme.M, hint.width(), hint.height()
         )
         bar = self.verticalScrollBar()
         self._to_end.setVisible(bool(self._mounted) and not self._following and bar.maximum() > 0)

@@ -236,9 +236,12 @@ def test_return_in_the_search_field_opens_the_first_hit(qtbot, window):
     store = window.services.store
     for text in ("rain", "snow"):
         store.add_message(store.create_chat(text.title()).id, "user", text, "sent")
-    qtbot.keyClicks(window.sidebar.search, "rain")
-    qtbot.keyClick(window.sidebar.search, Qt.Key.Key_Return)
-    assert window.title.text() == "Rain" and window.transcript._mark is not None
+    for _ in range(2):  # the second time it is the open one
+        window.transcript.clear_mark()
+        window.sidebar.search.clear()
+        qtbot.keyClicks(window.sidebar.search, "rain")
+        qtbot.keyClick(window.sidebar.search, Qt.Key.Key_Return)
+        assert window.title.text() == "Rain" and window.transcript._mark is not None
 
 
 def test_an_empty_list_says_what_comes_there(qtbot, window):

@@ -11,6 +11,9 @@ from hypothesis import settings
 
 # Before anything imports the hub's client: a test that asks the hub fails instead of waiting for a network.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# What the tests read on the screen is English, whatever the machine speaks.
+os.environ["LC_ALL"] = "C.UTF-8"
+os.environ.pop("LANGUAGE", None)
 
 from engine.models import ResolvedPair, ensure_starter
 from tests.hub_server import HubServer

@@ -70,8 +70,9 @@ def test_a_user_edits_goes_back_deletes_and_finds_again(starter, tmp_path):
             user.press("Control_L", "q")
             assert running.process.wait(20) == 0 and running.process.stderr.read() == ""
 
+            ready = len(running.trace("state", name="READY"))
             again = Running(display, tmp_path)
-            again.wait(state_reached(again, "READY", times=2), "the next start")
+            again.wait(state_reached(again, "READY", times=ready + 1), "the next start")
             assert [message.content for message in again.messages()[0]][::2] == [first.content, second.content]
             again.process.send_signal(signal.SIGTERM)
             assert again.process.wait(30) == 0 and again.process.stderr.read() == ""

@@ -76,6 +76,8 @@ class Downloader:
             lock.release()
 
     def _run(self) -> Outcome:
+        if not self._plan.files:
+            return "done"
         ledger.keep(self._plan)
         check_room(self._plan, sum(self._have.values()), list_downloads(self._cache), self._cache)
         early = self._take_turn()

@@ -306,3 +306,10 @@ def test_discarding_an_update_leaves_the_files_of_the_model_that_is_here(hub: Hu
     assert Downloader(update, pause=pause).run() == "paused"
     discard("update")
     assert verify_model("org/model") == []
+
+
+def test_what_is_here_already_needs_no_network(hub: HubServer, plan: DownloadPlan, monkeypatch: pytest.MonkeyPatch) -> None:
+    Downloader(plan).run()
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    again = plan_download("org/model", with_draft=False)
+    assert again.found == ("org/model",) and Downloader(again).run() == "done" and list_downloads() == []

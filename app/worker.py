@@ -45,13 +45,29 @@ class EngineLike(Protocol):
 log = logging.getLogger(__name__)
 
 DraftChoice = Literal["learned", "original", "forget", "forget run"]
-Loader = Callable[[str, Callable[[LoadProgress], None], threading.Event], EngineLike]
 
 
-def load_engine(pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
+class Loader(Protocol):
+    """Loads pairs. ``check`` raises ``ModelError`` for one that is not here or cannot fit, before another is given up for it."""
+
+    def check(self, pair: str) -> None: ...
+
+    def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike: ...
+
+
+class EngineLoader:
     """The loader the app uses."""
-    launch.prepare()  # here and not at the start of the program, which would wait for the import
-    return engine.load(pair, progress, cancel, engine.LoadOptions(learned=True))
+
+    def check(self, pair: str) -> None:
+        launch.prepare()  # here and not at the start of the program, which would wait for the import
+        engine.models.check_pair(pair)
+
+    def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
+        launch.prepare()
+        return engine.load(pair, progress, cancel, engine.LoadOptions(learned=True))
+
+
+load_engine = EngineLoader()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +159,18 @@ class EngineWorker(QObject):
 
     @Slot(int, str, object)
     def load(self, job_id: int, pair: str, cancel: threading.Event) -> None:
-        """Replaces the loaded pair by ``pair``; the old one is let go first so that both never share the memory."""
+        """Replaces the loaded pair by ``pair``; the old one is let go first so that both never share the memory.
+
+        It stays where ``pair`` is refused before that, and ``Loaded`` says so once more.
+        """
 
         def work() -> None:
+            try:
+                self._loader.check(pair)
+            except engine.ModelError:
+                if self._engine is not None:
+                    self.mailbox.post(job_id, Loaded(self._engine.info))
+                raise
             self._let_go()
             self._engine = self._loader(pair, lambda step: self.mailbox.post(job_id, step), cancel)
             self.mailbox.post(job_id, Loaded(self._engine.info))

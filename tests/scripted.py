@@ -47,6 +47,7 @@ class Script:
     baseline_slowdown: float = 2.0
     load_s: float = 0.0
     load_error: Exception | None = None
+    refusal: Exception | None = None
     prefill_steps: int = 2
     prefill_s: float = 0.0
     crash_at: int | None = None
@@ -232,6 +233,10 @@ class ScriptedLoader:
     def __init__(self, script: Script | None = None):
         self.script = script or Script()
         self.engines: list[ScriptedEngine] = []
+
+    def check(self, pair: str) -> None:
+        if self.script.refusal is not None:
+            raise self.script.refusal
 
     def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> ScriptedEngine:
         steps = 4

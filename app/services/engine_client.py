@@ -253,9 +253,12 @@ class EngineClient(QObject):
 
     def _on_load_ended(self, job: _Job) -> None:
         if self.info is not None:
-            self.last_pair = self.pair
+            # With a failure it is the pair before: the other was refused before this one was given up.
+            self.pair = self.last_pair = self.last_pair if job.failure is not None else self.pair
             self._set_state(EngineState.READY)
             self.loaded.emit(self.info)
+            if job.failure is not None:
+                self.load_failed.emit(job.failure)
         elif job.failure is not None:
             self._set_state(EngineState.NO_MODEL)
             self.load_failed.emit(job.failure)

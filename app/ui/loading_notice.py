@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
+from app.core.engine_words import engine_words
 from app.core.words import tr
 from app.services.engine_client import EngineClient, EngineState
 from app.ui.load_report import LoadReportDialog
+from app.worker import Failure
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -24,6 +26,7 @@ class LoadingNotice(QObject):
     def __init__(self, window: MainWindow, client: EngineClient):
         super().__init__(window)
         self._window, self._client = window, client
+        client.load_failed.connect(self._on_failed)
         client.loaded.connect(lambda _info: window.services.settings.update(pair=client.pair))
 
     def way_back(self) -> tuple[str, Callable[[], None]]:
@@ -33,6 +36,14 @@ class LoadingNotice(QObject):
             name = self._window.models.name_of(last)
             return tr("Load {name}", name=name), lambda: self._window.do.load_model(last)
         return tr("Load again"), self._window.do.reload_model
+
+    def _on_failed(self, failure: Failure) -> None:
+        """Where the pair before stays loaded, nothing has to be mended."""
+        if self._client.state is EngineState.READY:
+            self._window.banner.show_message(engine_words(failure.message), until="chat")
+            self._window.fill_models()
+        else:
+            self._window.show_failure(failure)
 
     def explain(self) -> None:
         """Says why nothing can be sent now, and offers to load a model where none is loaded."""

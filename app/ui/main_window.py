@@ -161,7 +161,6 @@ class MainWindow(QMainWindow):
         client.state_changed.connect(self._on_state)
         client.loading.connect(self.models.show_progress)
         client.loaded.connect(self._on_loaded)
-        client.load_failed.connect(self.show_failure)
         services.meter.changed.connect(self._on_meter)
         self.meter.details_asked.connect(self.do.show_meter_details)
         services.settings.changed.connect(self._apply_settings)

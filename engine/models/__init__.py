@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from engine.models.catalog import list_pairs, resolve_pair
     from engine.models.download import Downloader, discard, list_downloads
     from engine.models.download_types import DownloadPlan, DownloadProblem, DownloadState, Outcome, Progress, RemoteFile
-    from engine.models.fit import fits
+    from engine.models.fit import check_pair, fits
     from engine.models.gguf_import import import_gguf
     from engine.models.hub_search import search_hub
     from engine.models.hub_token import read_token, save_token
@@ -30,7 +30,7 @@ _HOMES = {
     "catalog": ("list_pairs", "resolve_pair"),
     "download": ("Downloader", "discard", "list_downloads"),
     "download_types": ("DownloadPlan", "DownloadProblem", "DownloadState", "Outcome", "Progress", "RemoteFile"),
-    "fit": ("fits",),
+    "fit": ("check_pair", "fits"),
     "gguf_import": ("import_gguf",),
     "hub_search": ("search_hub",),
     "inventory": ("installed",),
@@ -59,6 +59,7 @@ __all__ = [
     "RemoteFile",
     "ResolvedPair",
     "belongs_to",
+    "check_pair",
     "delete_model",
     "discard",
     "ensure_starter",

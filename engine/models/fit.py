@@ -10,6 +10,7 @@ from engine.models.catalog import CatalogPair, read_catalog, resolve_pair
 from engine.models.entries import ResolvedPair
 from engine.models.memory_need import memory_need
 from engine.models.room import gigabytes
+from engine.models.starter import STARTER_ID, find_starter
 from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
 from engine.options import LoadOptions
 
@@ -63,6 +64,12 @@ def check_memory(pair: ResolvedPair, expanded: bool, options: LoadOptions) -> No
     context = min(options.context_tokens, need.longest) if need.longest else options.context_tokens
     if need.at(context) > available:
         raise NotEnoughMemory(pair.name, context, need.at(context), available)
+
+
+def check_pair(pair: str, options: LoadOptions | None = None) -> None:
+    """Raises ``ModelError`` where ``pair`` is not on this machine or cannot fit its memory. A starter not set up yet passes."""
+    if pair != STARTER_ID or find_starter() is not None:
+        check_memory(resolve_pair(pair), on_cpu(), options or LoadOptions())
 
 
 def judge(need: MemoryNeed, context: int, memory_bytes: int) -> Fit:

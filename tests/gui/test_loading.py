@@ -209,3 +209,26 @@ def test_a_long_name_leaves_the_chat_s_title_its_room(qtbot, window):
     window.models.fill([PairEntry("a", "organisation/" + "Very-Long-Name-" * 12, "", "ready", 1)], "a")
     qtbot.wait(50)
     assert window.width() == 720 and window.title.width() >= 80
+
+
+def test_a_model_that_is_refused_before_it_is_read_leaves_the_loaded_one_in_use(qtbot, window, loader):
+    client, engine = window.services.client, loader.engines[0]
+    loader.script.refusal = ModelError("Huge needs about 40 GB of memory: choose a smaller model.")
+    window.do.load_model("huge")
+    qtbot.waitUntil(lambda: "40 GB" in window.banner.text, timeout=5_000)
+    assert client.state is EngineState.READY and client.pair == "scripted" and not engine.closed
+    assert window.banner.action.isHidden() and window.models.box.currentData() == "scripted"
+    assert window.services.settings.current.pair == "scripted" and window.meter.status.text() == "Ready"
+    window.composer.set_text("Still there?")
+    window.do.send()
+    wait_ready(qtbot, client)
+    assert engine.requests and window.services.conversation.messages[-1].state == "done"
+
+
+def test_the_real_loader_refuses_what_is_not_here_and_what_cannot_fit_before_it_gives_anything_up(starter, monkeypatch):
+    load_engine.check("starter")
+    with pytest.raises(ModelError, match="no-such"):
+        load_engine.check("org/no-such")
+    monkeypatch.setattr(fit, "machine_memory", lambda: 100_000_000)
+    with pytest.raises(ModelError, match="memory"):
+        load_engine.check("starter")

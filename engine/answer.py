@@ -13,6 +13,7 @@ from engine.events import (
     ContextFull,
     Cycle,
     Event,
+    Fallback,
     Finished,
     FinishReason,
     Mode,
@@ -21,6 +22,7 @@ from engine.events import (
     TokenLogprob,
     Trimmed,
 )
+from engine.prefill.context import Fitted
 from engine.text.detokenize import make_detokenizer
 from engine.text.stop import StopStrings
 from engine.text.thinking import ThinkingSplitter
@@ -64,15 +66,16 @@ class Answer:
         """Marks the arrival of the first token."""
         self._first_at = self._last_at = self.now()
 
-    def trimmed(self, messages: int, tokens: int) -> Trimmed:
-        """Notes that the oldest turns were left out."""
-        self._trimmed = Trimmed(messages, tokens, self.now())
-        return self._trimmed
-
-    def approximate(self, kept_tokens: int) -> Approximate:
-        """Notes that only so many tokens of the prompt are read."""
-        self._kept_tokens = kept_tokens
-        return Approximate(kept_tokens, self._prompt_tokens, self.now())
+    def notices(self, fitted: Fitted) -> Iterator[Event]:
+        """What is known before the prompt is read: a fallback, turns left out, a prompt read in part."""
+        if self._fallback is not None:
+            yield Fallback(self._fallback)
+        if fitted.dropped:
+            self._trimmed = Trimmed(fitted.dropped, fitted.dropped_tokens, self.now())
+            yield self._trimmed
+        if fitted.runs is not None:
+            self._kept_tokens = sum(stop - start for start, stop in fitted.runs)
+            yield Approximate(self._kept_tokens, self._prompt_tokens, self.now())
 
     def context_full(self, context_length: int) -> ContextFull:
         """Notes that the context ended before the token limit did."""

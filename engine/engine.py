@@ -23,7 +23,7 @@ from engine.decoding.steps import Decoding, Policy
 from engine.drafters.lookup import LookupIndex
 from engine.drafters.protocol import Drafter, DraftSession, Recall
 from engine.errors import RequestError
-from engine.events import BlockLength, Event, Fallback, Finished, Mode, PrefillProgress, Started
+from engine.events import BlockLength, Event, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.learning import Learner
 from engine.memory import give_back
@@ -241,12 +241,7 @@ class Engine:
         costs = controller.costs if controller else None
         open_tag = opening_tag(self.decode(prompt[-TAIL:]))
         answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs, open_tag)
-        if reason is not None:
-            yield Fallback(reason)
-        if fitted.dropped:
-            yield answer.trimmed(fitted.dropped, fitted.dropped_tokens)
-        if fitted.runs is not None:
-            yield answer.approximate(sum(stop - start for start, stop in fitted.runs))
+        yield from answer.notices(fitted)
         cache = self._target.make_cache() if fitted.runs is None else self._target.make_sparse_cache()
         sampler = Sampler.of(request, prompt)
         session = drafter.session(sampler.propose) if drafter else None

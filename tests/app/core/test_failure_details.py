@@ -31,7 +31,7 @@ def test_errors_that_look_like_more_of_a_traceback_do_not_get_through():
 
 
 def test_what_lies_above_the_program_s_own_folders_is_left_out():
-    text = '  File "/Users/a/x/app/ui/banner.py", line 3, in show\n  File "/Users/ada/site-packages/mlx/core.py", line 9, in run\n'
+    text = '  File "/Volumes/x/app/ui/banner.py", line 3, in show\n  File "/Volumes/y/site-packages/mlx/core.py", line 9, in run\n'
     assert places(text) == ["  app/ui/banner.py:3 show", "  mlx/core.py:9 run"]
 
 

@@ -162,7 +162,7 @@ class Transcript(QScrollArea):
             return
         self._mount_to(len(self._path))
         self.follow()
-        if len(self._mounted) > 2 * MOUNTED:
+        if len(self._mounted) > 2 * MOUNTED and self.editing.editor is None:  # or the editor's message would go
             self._unmount(self._path[self._first : -MOUNTED])
             self._first = len(self._path) - MOUNTED
             self._show_borders()
@@ -352,6 +352,7 @@ class Transcript(QScrollArea):
 
     def _unmount(self, messages: list[ChatMessage]) -> None:
         self._anchor.let_go()
+        self._path = self._as_grown()  # what was written so far of an answer is nowhere else here
         for message in messages:
             self._remove(self._mounted.pop(message.id))
             del self._tools[message.id]

@@ -59,11 +59,13 @@ class ActiveAnswer:
 class Conversation(QObject):
     """``messages`` is the branch on show, ``tree`` holds the whole chat.
 
-    Signals: ``opened(Chat | None, list[ChatMessage])``; ``chats_changed()``; ``message_added(ChatMessage)`` at the end of the
+    Signals: ``leaving()`` before another chat is opened or anything is asked: what was typed a moment ago is kept now;
+    ``opened(Chat | None, list[ChatMessage])``; ``chats_changed()``; ``message_added(ChatMessage)`` at the end of the
     branch on show; ``branch_changed(list[ChatMessage])``, another branch of the same chat; ``answer_grew(message_id, str)``;
     ``answer_ended(ChatMessage)``; ``failed(Failure)``.
     """
 
+    leaving = Signal()
     opened = Signal(object, list)
     chats_changed = Signal()
     message_added = Signal(object)
@@ -98,6 +100,7 @@ class Conversation(QObject):
 
         With ``message_id`` the branch on show is one that holds this message.
         """
+        self.leaving.emit()
         self.chat = self.store.chat(chat_id) if chat_id is not None else None
         self.tree = ChatTree(self.store.messages(self.chat.id) if self.chat is not None else ())
         self._take_partial()
@@ -152,6 +155,7 @@ class Conversation(QObject):
 
     def branch(self, message_id: int) -> None:
         """Copies the open chat up to a message into a new one and opens that."""
+        self.leaving.emit()
         self.refresh()
         chat = self.chat
         if chat is None or message_id not in self.tree:
@@ -191,6 +195,7 @@ class Conversation(QObject):
         return self._ask(text, mode, attachments, self.messages[-1].id if self.messages else None)
 
     def _ask(self, text: str, mode: ChatMode, attachments: Sequence[Attachment], parent_id: int | None) -> bool:
+        self.leaving.emit()
         text = clean_text(text)
         if not text.strip() and not attachments:
             self.failed.emit(Failure(tr("The prompt is empty: type something to answer.")))
@@ -215,6 +220,7 @@ class Conversation(QObject):
 
     def answer(self, mode: ChatMode, question_id: int | None = None) -> bool:
         """Answers a message of the user's, the last one on show by default (once more, if it has an answer already)."""
+        self.leaving.emit()
         asked = up_to_last_question(self.tree.path(question_id) if question_id in self.tree else self.messages)
         if not asked or self.chat is None:
             return False

@@ -67,7 +67,6 @@ class Branching(QObject):
         """Goes on from a message in a chat of its own."""
         last = self._message(message_id)
         if last is not None:
-            self._window.writing.save()
             self._talk.branch(last.id)
 
     def delete(self, message_id: int | None = None) -> None:

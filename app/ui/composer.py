@@ -102,6 +102,11 @@ class Composer(QWidget):
             self.add_paste(text)
         self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
 
+    @property
+    def unsettled(self) -> bool:
+        """Whether ``draft_changed`` is still to come for what was written."""
+        return self._settle.isActive()
+
     def settle(self) -> None:
         """Drops the announcement of a change that is still pending."""
         self._settle.stop()

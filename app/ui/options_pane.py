@@ -43,6 +43,7 @@ class OptionsPane(QObject):
         panel.rename_asked.connect(self.rename_preset)
         panel.delete_asked.connect(self.delete_preset)
         panel.close_asked.connect(self.toggle)
+        window.services.conversation.leaving.connect(panel.commit)
         options.changed.connect(lambda _options: self.show())
         options.presets_changed.connect(self.show)
         window.services.client.loaded.connect(lambda _info: self.show())

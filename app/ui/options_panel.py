@@ -179,7 +179,6 @@ class OptionsPanel(QScrollArea):
     def show_options(self, options: ChatOptions, can_think: bool) -> None:
         """Shows ``options`` without announcing them; ``can_think``: the model can be told to think or not."""
         self._settle.stop()
-        self._shown = options
         fields = [*self.numbers.values(), self.seed, self.new_seed, self.drop_oldest, self.system]
         for field in fields:
             field.blockSignals(True)
@@ -196,19 +195,25 @@ class OptionsPanel(QScrollArea):
         self.thinking.setCurrentIndex(self.thinking.findData(options.thinking))
         self.thinking.setEnabled(can_think)
         self.thinking.setToolTip("" if can_think else tr("This model cannot be told to think or not to"))
+        self._shown = self._read()  # a field may round what it is given: that is no edit
 
     def commit(self) -> None:
         """Announces what the fields hold now, if that is new."""
         self._settle.stop()
-        options = ChatOptions(
+        for field in (*self.numbers.values(), self.seed):
+            field.interpretText()  # also what is typed without Return
+        options = self._read()
+        if options != self._shown:
+            self.edited.emit(options)
+
+    def _read(self) -> ChatOptions:
+        return ChatOptions(
             system=self.system.toPlainText()[:SYSTEM_LENGTH],
             seed=None if self.new_seed.isChecked() else self.seed.value(),
             thinking=self.thinking.currentData(),
             drop_oldest=self.drop_oldest.isChecked(),
             **{name: field.value() for name, field in self.numbers.items()},  # type: ignore[arg-type]
         )
-        if options != self._shown:
-            self.edited.emit(options)
 
     def restyle(self) -> None:
         """Follows the palette."""

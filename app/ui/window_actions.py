@@ -61,7 +61,6 @@ class WindowActions:
         if is_open and (message_id is None or message_id in [message.id for message in talk.messages]):
             self.show_chat()
         else:
-            window.writing.save()
             talk.open(chat_id, message_id)
         if message_id is not None:
             window.transcript.reveal(message_id)

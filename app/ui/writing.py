@@ -35,6 +35,7 @@ class Writing(QObject):
         self._asked: list[tuple[Any, ...]] = []
         self._empty = True  # there is nothing yet that could be counted
         self._composer.draft_changed.connect(self._on_settled)
+        self._talk.leaving.connect(self._keep_newest)
         self._composer.files_given.connect(self.add_files)
         self._composer.attach_asked.connect(self.choose_files)
         self._client.parts_counted.connect(self._on_counted)
@@ -64,6 +65,10 @@ class Writing(QObject):
         text, files = self._composer.text(), self._composer.attachments
         kept = {"text": text, "attachments": [{"name": file.name, "text": file.text} for file in files]} if files else text
         self._talk.remember(self.draft_key(self._talk.chat), kept)
+
+    def _keep_newest(self) -> None:
+        if self._composer.unsettled:
+            self.save()
 
     # Files
 

@@ -28,9 +28,12 @@ class Deletion:
 
 
 class Shelf(QObject):
-    """``deleted(Deletion)`` follows what can be taken back; the list of chats follows ``Conversation.chats_changed``."""
+    """``deleted(Deletion)`` follows what can be taken back, ``settled()`` what was taken back or no longer can be; the list of
+    chats follows ``Conversation.chats_changed``.
+    """
 
     deleted = Signal(object)
+    settled = Signal()
 
     def __init__(self, store: ChatStore, conversation: Conversation, parent: QObject | None = None):
         super().__init__(parent)
@@ -102,6 +105,7 @@ class Shelf(QObject):
             restored = self._talk.kept(lambda: self._store.restore_messages(message_id))
         if restored:
             self.deletions.pop()
+            self.settled.emit()
             self._talk.open(chat_id, message_id)
             self._talk.chats_changed.emit()
 
@@ -115,12 +119,12 @@ class Shelf(QObject):
 
     def restore(self, chat_id: int) -> None:
         """Brings back a chat that was deleted some time ago."""
-        self.deletions = [each for each in self.deletions if each != Deletion(chat_id)]
+        self._forget(lambda deletion: deletion == Deletion(chat_id))
         self._change(lambda: self._store.restore_chat(chat_id))
 
     def delete_for_good(self, chat_ids: list[int]) -> None:
         """Takes deleted chats off the disk."""
-        self.deletions = [each for each in self.deletions if each.chat_id not in chat_ids]
+        self._forget(lambda deletion: deletion.chat_id in chat_ids)
         self._change(lambda: self._store.purge_chats(chat_ids))
 
     def tidy(self) -> None:
@@ -133,6 +137,10 @@ class Shelf(QObject):
     def _note(self, deletion: Deletion) -> None:
         self.deletions.append(deletion)
         self.deleted.emit(deletion)
+
+    def _forget(self, gone: Callable[[Deletion], bool]) -> None:
+        self.deletions = [deletion for deletion in self.deletions if not gone(deletion)]
+        self.settled.emit()
 
     def _change(self, write: Callable[[], object]) -> None:
         if self._talk.kept(write):

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolBut
 from app.core.words import tr
 from app.ui import theme
 
-Until = Literal["dismissed", "ready", "chat"]
+Until = Literal["dismissed", "ready", "chat", "undone"]
 Second = tuple[str, Callable[[], None]]
 
 
@@ -66,8 +66,8 @@ class Banner(QFrame):
     ) -> None:
         """Shows one line; with ``action``, a button that runs ``run`` and closes the banner.
 
-        ``until`` says what ends it besides the user: the engine is "ready", or another "chat" is opened. ``second`` is the text
-        of a button beside it, which leaves the banner open, and what it runs.
+        ``until`` says what ends it besides the user: the engine is "ready", another "chat" is opened, or what was deleted is
+        "undone". ``second`` is the text of a button beside it, which leaves the banner open, and what it runs.
         """
         self._calm = False
         self._run_second = second[1] if second else None
@@ -81,9 +81,11 @@ class Banner(QFrame):
         self.restyle()
         self.show()
 
-    def show_notice(self, text: str, action: str = "", run: Callable[[], None] | None = None) -> None:
+    def show_notice(
+        self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed"
+    ) -> None:
         """The same for what is no problem, without the warning's colour."""
-        self.show_message(text, action, run)
+        self.show_message(text, action, run, until)
         self._calm = True
         self.restyle()
 

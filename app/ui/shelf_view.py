@@ -39,6 +39,7 @@ class ShelfView(QObject):
         self._list.folder_toggled.connect(self.toggle)
         self._list.files_dropped.connect(window.do.import_files)
         self._shelf.deleted.connect(self._on_deleted)
+        self._shelf.settled.connect(lambda: window.banner.settle("undone"))  # its Undo would take back another one
         transfer = window.services.transfer
         transfer.told.connect(window.banner.show_notice)
         transfer.failed.connect(window.banner.show_message)
@@ -85,7 +86,7 @@ class ShelfView(QObject):
 
     def _on_deleted(self, deletion: Deletion) -> None:
         text = tr("Chat deleted.") if deletion.message_id is None else tr("Message deleted, with what followed it.")
-        self._window.banner.show_notice(text, tr("Undo"), self._shelf.undo)
+        self._window.banner.show_notice(text, tr("Undo"), self._shelf.undo, "undone")
         self._window.update_commands()
 
 

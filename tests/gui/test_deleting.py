@@ -158,3 +158,17 @@ def test_deleting_the_chat_that_is_answering_is_at_once(qtbot, window, loader):
     window.do.undo_delete()
     assert window.services.conversation.messages[-1].state == "stopped"
     load(qtbot, window.services.client)
+
+
+def test_the_offer_to_take_back_goes_with_what_was_taken_back(qtbot, window, chat):
+    window.do.new_chat()
+    ask(qtbot, window, "Another question")
+    window.do.delete_chat()
+    window.do.open_chat(chat.id)
+    window.do.delete_chat()
+    assert window.banner.text == "Chat deleted."
+    window.do.undo_delete()
+    assert window.banner.text == ""  # its button would bring the other chat back
+    window.do.delete_chat()
+    window.services.shelf.restore(chat.id)
+    assert window.banner.text == "" and len(window.services.shelf.deletions) == 1

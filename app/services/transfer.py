@@ -20,6 +20,7 @@ from app.services.conversation import Conversation
 from app.store import ChatStore, StoreError
 
 SLICE_S = 0.02
+SHOWN_PROBLEMS = 3  # of files that could not be taken in
 AS_JSON = (".json", ".slipchat")
 Steps = Generator[str, None, None]
 log = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ class Transfer(QObject):
         super().__init__(parent)
         self._store, self._talk = store, conversation
         self._steps: Steps | None = None
+        self._waiting: list[Path] = []  # files to take in
+        self._importing = False
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._run_slice)
 
@@ -57,8 +60,12 @@ class Transfer(QObject):
         self._start(self._export_zip(path) if path.suffix.lower() == ".zip" else self._export_json(path))
 
     def import_file(self, path: Path) -> None:
-        """Takes in every chat of an exported file, or none of them."""
-        self._start(self._import(path))
+        """Takes in every chat of an exported file, or none of them; files of one drop come one after the other."""
+        if self._importing:
+            self._waiting.append(path)
+            return
+        self._waiting = [path]
+        self._start(self._imports())
 
     def stop(self) -> None:
         """Ends a transfer that is going on; nothing of it stays."""
@@ -141,7 +148,29 @@ class Transfer(QObject):
     def _tell_exported(self, count: int, path: Path) -> None:
         self.told.emit(trn("{count} chat was exported to {file}.", "{count} chats were exported to {file}.", count, file=path.name))
 
-    def _import(self, path: Path) -> Steps:
+    def _imports(self) -> Steps:
+        kept: list[int] = []
+        problems: list[str] = []
+        self._importing = True
+        try:
+            while self._waiting:
+                try:
+                    kept += yield from self._import(self._waiting.pop(0))
+                except (ArchiveError, StoreError) as error:
+                    problems.append(str(error))
+        finally:
+            self._importing = False
+        if kept:
+            self._talk.chats_changed.emit()
+        said = trn("{count} chat was imported.", "{count} chats were imported.", len(kept))
+        if len(kept) == 1:
+            self.imported.emit(kept[0])
+        elif not problems:
+            self.told.emit(said)
+        if problems:
+            self.failed.emit(" ".join([*([said] if kept else []), *problems[:SHOWN_PROBLEMS]]))
+
+    def _import(self, path: Path) -> Generator[str, None, list[int]]:
         chats = read_chats(path)
         kept: list[int] = []
         try:
@@ -152,11 +181,7 @@ class Transfer(QObject):
         except BaseException:
             self._forget(kept)
             raise
-        self._talk.chats_changed.emit()
-        if len(kept) == 1:
-            self.imported.emit(kept[0])
-        else:
-            self.told.emit(trn("{count} chat was imported.", "{count} chats were imported.", len(kept)))
+        return kept
 
     def _forget(self, chat_ids: list[int]) -> None:
         try:

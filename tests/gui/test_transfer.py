@@ -164,3 +164,19 @@ def test_files_dropped_on_the_list_are_imported_and_others_are_not(qtbot, window
     foreign = QMimeData()
     foreign.setUrls([QUrl("https://example.org/x.json"), QUrl.fromLocalFile(str(tmp_path / "x.png"))])
     assert not rows.canDropMimeData(foreign, Qt.DropAction.CopyAction, -1, -1, QModelIndex())
+
+
+def test_several_files_are_all_taken_in_and_a_damaged_one_is_named(qtbot, window, tmp_path):
+    store = window.services.store
+    for number in range(3):
+        chat = store.create_chat(f"Chat {number}")
+        for _ in range(30):
+            store.add_message(chat.id, "user", "word " * 20_000, "sent")
+        window.services.transfer.export_chat(chat, tmp_path / f"{number}.slipchat")
+        wait_over(qtbot, window)
+    (tmp_path / "damaged.slipchat").write_text("{")
+    before = len(store.chats())
+    window.do.import_files([tmp_path / name for name in ("0.slipchat", "damaged.slipchat", "1.slipchat", "2.slipchat")])
+    wait_over(qtbot, window)
+    assert len(store.chats()) == before + 3
+    assert window.banner.text == "3 chats were imported. damaged.slipchat is no chat that Slipstream exported."

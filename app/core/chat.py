@@ -45,6 +45,12 @@ class Attachment:
     text: str
 
 
+def attachments_of(values: Any) -> tuple[Attachment, ...]:
+    """The attachments that plain values hold; what is none is left out."""
+    files = [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
+    return tuple(Attachment(str(each.get("name", "")), str(each.get("text", ""))) for each in files)
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message. ``created_at`` is in seconds since 1970.

@@ -61,7 +61,8 @@ class Learning(QObject):
         self._store, self._client, self._settings, self._on_mains, self._clock = store, client, settings, on_mains, clock
         self._touched_at = clock()
         self._asked = False
-        self._run: dict[str, Any] | None = store.setting(RUN)
+        run = store.setting(RUN)
+        self._run: dict[str, Any] | None = run if isinstance(run, dict) and run.keys() >= {"pair", "chats", "until"} else None
         self._note = ""  # what became of the last run, or why there is none
         self._refused = False  # the pair cannot learn: nothing to try again before another is loaded
         self._timer = QTimer(self, interval=TICK_MS)

@@ -28,6 +28,7 @@ from app.store.rows import (
     json_of,
     message_of,
     title_of,
+    value_of,
 )
 from app.store.search import containing, excerpt, matching_messages, message_text
 
@@ -298,10 +299,10 @@ class ChatStore:
     # --- settings
 
     def setting(self, key: str, default: Any = None) -> Any:
-        """A small value kept with the chats (last chat, drafts); ``default`` where there is none."""
+        """A small value kept with the chats (last chat, drafts); ``default`` as for ``value_of``."""
         with in_words(self._path):
             row = self._db.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
-        return json.loads(row[0]) if row else default
+        return value_of(row[0] if row else None, default)
 
     def set_setting(self, key: str, value: Any) -> None:
         """Keeps ``value``, anything JSON can hold."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.core.chat import Attachment, Chat, ChatMessage, untitled
+from app.core.chat import Attachment, Chat, ChatMessage, attachments_of, untitled
 from app.core.sanitize import clean_text
 
+log = logging.getLogger(__name__)
 MESSAGE_COLUMNS = ", ".join(
     f"messages.{name}"
     for name in ("id", "chat_id", "role", "content", "state", "created_at", "statistics", "parent_id", "attachments")
@@ -21,18 +23,30 @@ CHAT_COLUMNS = ", ".join(
 CHAT_WIDTH = CHAT_COLUMNS.count(",") + 1
 
 
+def value_of(text: str | None, default: Any = None) -> Any:
+    """What JSON text holds; ``default`` where there is none, where it is damaged, or no list or object while ``default`` is one."""
+    try:
+        value = json.loads(text) if text else default
+    except ValueError:
+        log.warning("a damaged value among the chats is left out")
+        return default
+    return default if isinstance(default, dict | list) and not isinstance(value, type(default)) else value
+
+
 def chat_of(row: Sequence[Any]) -> Chat:
     """A chat from its ``CHAT_COLUMNS``."""
     chat_id, title, created_at, updated_at, pinned, folder, leaf_id, options = row
-    kept = json.loads(options) if options and options != "{}" else {}
+    kept: dict[str, Any] = {}
+    if options and options != "{}":  # of thousands of chats nearly all have none
+        kept = value_of(options, kept)
     return Chat(chat_id, title, created_at, updated_at, bool(pinned), folder, leaf_id, kept)
 
 
 def message_of(row: Sequence[Any]) -> ChatMessage:
     """A message from its ``MESSAGE_COLUMNS``."""
     message_id, chat_id, role, content, state, created_at, statistics, parent_id, attachments = row
-    files = tuple(Attachment(each["name"], each["text"]) for each in json.loads(attachments)) if attachments else ()
-    figures = json.loads(statistics) if statistics else None
+    files = attachments_of(value_of(attachments)) if attachments else ()
+    figures = value_of(statistics, {}) or None if statistics else None
     return ChatMessage(message_id, chat_id, role, content, state, created_at, figures, parent_id, files)
 
 

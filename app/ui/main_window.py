@@ -294,9 +294,10 @@ class MainWindow(QMainWindow):
 
     def _restore(self) -> None:
         store = self.services.store
-        self.restoreGeometry(QByteArray.fromBase64(store.setting("geometry", "").encode()))
+        self.restoreGeometry(QByteArray.fromBase64(str(store.setting("geometry", "")).encode()))
         restore_panes(self)
-        self.services.conversation.open(store.setting("last_chat"))
+        last = store.setting("last_chat")
+        self.services.conversation.open(last if isinstance(last, int) else None)
         self._on_state(self.services.client.state)
         if store.moved_aside is not None:
             text = damage_words(store.moved_aside.name, store.saved_chats)

@@ -25,7 +25,7 @@ class ShelfView(QObject):
         super().__init__(window)
         self._window, self._shelf, self._store = window, window.services.shelf, window.services.store
         self._list = window.sidebar.chats
-        self._collapsed = set(self._store.setting(COLLAPSED, []))
+        self._collapsed = {str(name) for name in self._store.setting(COLLAPSED, [])}
         window.sidebar.search_changed.connect(lambda _text: self.fill())
         self._list.open_asked.connect(window.do.open_chat)
         self._list.rename_asked.connect(self._shelf.rename)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog
 
 from app.core.attachments import AttachmentError, read_file
-from app.core.chat import Attachment, Chat, ChatMessage, request_messages, request_text
+from app.core.chat import Attachment, Chat, ChatMessage, attachments_of, request_messages, request_text
 from app.core.words import tr
 from app.ui.context_meter import ContextUse
 from app.ui.opening import open_url
@@ -55,8 +55,7 @@ class Writing(QObject):
         """Shows the draft of a chat."""
         kept = self._window.services.store.setting(self.draft_key(chat), "")
         if isinstance(kept, dict):
-            files = [Attachment(str(file["name"]), str(file["text"])) for file in kept.get("attachments", ())]
-            self._composer.set_text(str(kept.get("text", "")), files)
+            self._composer.set_text(str(kept.get("text", "")), attachments_of(kept.get("attachments")))
         else:
             self._composer.set_text(str(kept))
 

@@ -81,9 +81,7 @@ class Banner(QFrame):
         self.restyle()
         self.show()
 
-    def show_notice(
-        self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed"
-    ) -> None:
+    def show_notice(self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed") -> None:
         """The same for what is no problem, without the warning's colour."""
         self.show_message(text, action, run, until)
         self._calm = True

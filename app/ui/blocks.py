@@ -126,9 +126,12 @@ class ProseBlock(TextBlock):
             # Models end lines on purpose (verse, addresses): keep them, where Markdown would join them.
             text = text.replace("\n", "  \n")
         self.document().setMarkdown(text, NO_HTML)
+        whole = QTextCursor(self.document())
+        whole.beginEditBlock()  # or Qt would lay a table out again for each cell that is changed
         self._put_formulas()
         self._name_images()
         self._space_out()
+        whole.endEditBlock()
         has_link = "](" in text or "://" in text
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus if has_link else Qt.FocusPolicy.ClickFocus)
         self.fit()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QMargins
+from time import monotonic
+
+from PySide6.QtCore import QMargins, QTimer
 from PySide6.QtWidgets import QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.blocks import Block, BlockSplitter
@@ -10,16 +12,23 @@ from app.ui import theme
 from app.ui.blocks import ProseBlock
 from app.ui.code_block import CodeBlock
 
+SLOW_S = 0.03
+REST, LONGEST_REST_MS = 4, 1_000
+
 
 class MarkdownColumn(QWidget):
-    """Streaming Markdown as block widgets; only the last block is ever drawn again."""
+    """Streaming Markdown as block widgets; only the last block is ever drawn again, and a large one that takes long (a table of
+    hundreds of rows) the less often, so that the window is not busy with it alone.
+    """
 
     def __init__(self, text_size: int, parent: QWidget | None = None):
         super().__init__(parent)
         self._text_size, self._splitter = text_size, BlockSplitter()
         self._widgets: list[ProseBlock | CodeBlock] = []
         self._settled = 0
-        self.text = ""
+        self.text, self._taken = "", 0
+        self._rest = QTimer(self, singleShot=True)
+        self._rest.timeout.connect(self._take)
         self._layout = QVBoxLayout(self)
         self._layout.setContentsMargins(QMargins())
         self._layout.setSpacing(theme.M)
@@ -39,17 +48,20 @@ class MarkdownColumn(QWidget):
         """Appends text."""
         if text:
             self.text += text
-            self._splitter.feed(text)
-            self._sync()
+            if not self._rest.isActive():
+                self._take()
 
     def finish(self) -> None:
         """No more text comes: an open fence is closed and coloured."""
+        self._rest.stop()
+        self._feed_splitter()
         self._splitter.finish()
         self._sync()
 
     def set_text(self, text: str, finished: bool = True) -> None:
         """Shows ``text`` from the start."""
-        self._splitter, self._settled, self.text = BlockSplitter(), 0, ""
+        self._rest.stop()
+        self._splitter, self._settled, self.text, self._taken = BlockSplitter(), 0, "", 0
         for widget in self._widgets:
             self._drop(widget)
         self._widgets = []
@@ -62,6 +74,18 @@ class MarkdownColumn(QWidget):
         self._text_size = text_size
         for widget in self._widgets:
             widget.restyle(text_size)
+
+    def _take(self) -> None:
+        begun = monotonic()
+        self._feed_splitter()
+        self._sync()
+        spent = monotonic() - begun
+        if spent > SLOW_S:
+            self._rest.start(min(round(REST * spent * 1_000), LONGEST_REST_MS))
+
+    def _feed_splitter(self) -> None:
+        self._splitter.feed(self.text[self._taken :])
+        self._taken = len(self.text)
 
     def _sync(self) -> None:
         blocks = self._splitter.blocks

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QGuiApplication, QTextDocument
@@ -151,3 +153,36 @@ def test_prose_is_drawn_again_only_when_its_look_changes(qtbot, body, monkeypatc
     assert len(drawn) == 1
     body.restyle(130)
     assert len(drawn) == 2
+
+
+def test_a_block_that_takes_long_to_draw_is_drawn_seldom_while_it_streams_and_whole_at_its_end(qtbot, body, monkeypatch):
+    drawn = []
+    draw = ProseBlock.set_block
+
+    def slow(self, block):
+        drawn.append(block.text)
+        time.sleep(0.04)
+        draw(self, block)
+
+    monkeypatch.setattr(ProseBlock, "set_block", slow)
+    body.feed("word")
+    for _ in range(100):
+        body.feed(" word")
+    assert len(drawn) == 1 and body.answer == "word" + " word" * 100
+    qtbot.waitUntil(lambda: len(drawn) == 2, timeout=2_000)  # also where no more text comes
+    body.feed(" end")
+    body.finish()
+    assert body.widgets[-1].toPlainText().endswith("word end")
+
+
+def test_the_looks_of_a_table_are_laid_out_at_once_and_not_cell_by_cell(body, monkeypatch):
+    count, changes = 50, []
+    style = ProseBlock._style_table
+
+    def watched(self, table):
+        self.document().contentsChange.connect(lambda *_where: changes.append(table.columns()))
+        style(self, table)
+
+    monkeypatch.setattr(ProseBlock, "_style_table", watched)
+    body.set_text("|" + "a|" * count + "\n|" + "-|" * count + "\n|" + "b|" * count)
+    assert changes == [count]

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from app.core.chat import ROLES, STATES, Attachment, Chat, ChatMessage, State
-from app.core.figures import size
+from app.core.figures import known_figures, size
+from app.core.options import ChatOptions
 from app.core.words import tr
 
 CHAT, CHATS, OLD = "slipstream-chat-2", "slipstream-chats-2", "slipstream-chat-1"
 FILE_LIMIT = 500_000_000  # bytes
+LATEST = 32_503_680_000.0  # seconds since 1970: the year 3000
 WholeChat = tuple[Chat, list[ChatMessage]]
 
 
@@ -113,8 +115,9 @@ def _chat(record: dict[str, Any]) -> WholeChat:
     if record["leaf"] not in known or type(record["pinned"]) is not bool or not isinstance(record["options"], dict):
         raise ValueError("not as exported")
     begun, written = _seconds(record["created_at"]), _seconds(record["updated_at"])
+    options = _options(record["options"])
     title, folder = _text(record["title"]), _text(record["folder"])
-    return Chat(0, title, begun, written, record["pinned"], folder, record["leaf"], record["options"]), messages
+    return Chat(0, title, begun, written, record["pinned"], folder, record["leaf"], options), messages
 
 
 def _message(turn: dict[str, Any]) -> ChatMessage:
@@ -125,7 +128,8 @@ def _message(turn: dict[str, Any]) -> ChatMessage:
     at, content = _seconds(turn["created_at"]), _text(turn["content"])
     # An answer that was still being written when it was exported is not being written here.
     kept: State = "interrupted" if state == "streaming" else state
-    return ChatMessage(turn["id"], 0, role, content, kept, at, statistics, turn["parent"], files)
+    figures = None if statistics is None else known_figures(statistics)
+    return ChatMessage(turn["id"], 0, role, content, kept, at, figures, turn["parent"], files)
 
 
 def _text(value: Any) -> str:
@@ -135,4 +139,11 @@ def _text(value: Any) -> str:
 
 
 def _seconds(value: Any) -> float:
-    return datetime.fromisoformat(_text(value)).timestamp()
+    # No calendar of the system's shows a time much before or after these.
+    return min(max(datetime.fromisoformat(_text(value)).timestamp(), 0.0), LATEST)
+
+
+def _options(values: dict[str, Any]) -> dict[str, Any]:
+    """What of a chat's options is known here, each in its range."""
+    known = ChatOptions().with_values(values).values()
+    return {name: known[name] for name in values if name in known}

@@ -9,6 +9,8 @@ from typing import Any
 from app.core.words import mark, number, tr, trn
 from engine import Finished, GenerationRequest
 
+TEXTS = ("mode", "finish_reason", "fallback", "cache")  # of an answer's statistics; all others are numbers
+LARGEST_FIGURE = 1e12
 MODE_NAMES = {"auto": mark("Auto"), "dflash": "DFlash", "baseline": mark("Plain"), "lookup": mark("Lookup")}
 
 
@@ -76,6 +78,17 @@ def answer_statistics(finished: Finished, request: GenerationRequest | None = No
         "finish_reason": finished.reason,
         **asked,
     }
+
+
+def known_figures(statistics: Mapping[str, Any]) -> dict[str, Any]:
+    """What of ``statistics`` that came in a file can be shown: names that are text and figures that are numbers."""
+    return {name: value for name, value in statistics.items() if value is None or _fits(name, value)}
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name in TEXTS:
+        return isinstance(value, str)
+    return isinstance(value, int | float) and abs(value) < LARGEST_FIGURE  # not for NaN either
 
 
 def statistics_line(statistics: Mapping[str, Any] | None) -> str:

@@ -101,6 +101,9 @@ class Transfer(QObject):
             self._end()
             reason = error.strerror or type(error).__name__
             self.failed.emit(tr("The chats could not be written ({reason}): choose another place.", reason=reason))
+        except Exception:
+            self._end()  # or none could follow it
+            raise
         else:
             self.told.emit(said)
 
@@ -117,6 +120,7 @@ class Transfer(QObject):
             text = chat_json(chat, messages) if as_json else chat_markdown(chat, ChatTree(messages).path(chat.leaf_id))
             part.write_text(text, encoding="utf-8")
         yield from ()
+        self._tell_exported(1, path)
 
     def _export_json(self, path: Path) -> Steps:
         chats = self._store.chats()

@@ -180,3 +180,48 @@ def test_several_files_are_all_taken_in_and_a_damaged_one_is_named(qtbot, window
     wait_over(qtbot, window)
     assert len(store.chats()) == before + 3
     assert window.banner.text == "3 chats were imported. damaged.slipchat is no chat that Slipstream exported."
+
+
+def test_figures_of_an_imported_answer_that_are_none_are_left_out(qtbot, window, rich, tmp_path):
+    path = tmp_path / "x.slipchat"
+    window.do.write_export(path)
+    whole = json.loads(path.read_text())
+    answer = next(turn for turn in whole["messages"] if turn["statistics"])
+    answer["statistics"] = {
+        "completion_tokens": 9, "decode_tok_s": 4.5, "mode": ["x"], "ttft_s": "soon", "acceptance_rate": {}, "cached_tokens": [1],
+        "thinking_s": float("inf"), "seed": float("nan"), "finish_reason": 3, "kept_tokens": "all", "cache": 5,
+    }  # fmt: skip
+    path.write_text(json.dumps(whole))
+    window.do.import_files([path])
+    wait_over(qtbot, window)
+    talk, shown = window.services.conversation, window.transcript.answers[-1]
+    assert talk.chat.id != rich.id and shown.statistics_text == "4.5 tok/s"
+    assert talk.messages[-1].statistics == {"completion_tokens": 9, "decode_tok_s": 4.5}
+
+
+def test_a_transfer_that_fails_for_a_fault_of_ours_ends(qtbot, window, rich, tmp_path, monkeypatch):
+    def fail(*_arguments):
+        raise TypeError("ours")
+
+    monkeypatch.setattr(transfer_module, "chat_markdown", fail)
+    with pytest.raises(TypeError):
+        window.do.write_export(tmp_path / "x.md")
+    assert not window.services.transfer.running and list(tmp_path.glob("x.md*")) == []
+    window.do.write_export(tmp_path / "x.json")
+    assert (tmp_path / "x.json").exists() and window.banner.text == "1 chat was exported to x.json."
+
+
+def test_times_and_options_of_an_imported_chat_that_cannot_be_are_put_right(qtbot, window, rich, tmp_path):
+    path = tmp_path / "x.slipchat"
+    window.do.write_export(path)
+    options = {"system": 5, "temperature": 1e9, "top_k": "many", "unknown": {}}
+    strange = {"updated_at": "0001-01-01T00:00:00+00:00", "created_at": "9999-12-31T23:59:59+00:00", "options": options}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **strange}))
+    window.do.import_files([path])
+    wait_over(qtbot, window)
+    chat = window.services.conversation.chat
+    assert chat.id != rich.id and len(window.sidebar.chats.chat_ids()) == 2
+    assert chat.options == {"system": "5", "temperature": 2.0, "top_k": 0}
+    for name in ("x.md", "x.json"):
+        window.do.write_export(tmp_path / name)
+        assert (tmp_path / name).exists()

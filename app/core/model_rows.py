@@ -96,7 +96,8 @@ def model_rows(shelf: Shelf, downloads: Iterable[Download], text: str = "") -> l
     rows += [_installed_row(model, shelf) for model in standing_alone(shelf)]
     words = text.lower().split()
     rows = [row for row in rows if all(word in " ".join((row.id, row.name, *row.facts)).lower() for word in words)]
-    rows += [_hub_row(model, shelf) for model in shelf.found]
+    listed = {row.id for row in rows}
+    rows += [_hub_row(model, shelf) for model in shelf.found if model.repository not in listed]
     taken = {name for download in unfinished for name in _names(download)}
     rows = [row for row in rows if row.id not in taken]
     rows += [_download_row(download, shelf) for download in unfinished]
@@ -219,8 +220,7 @@ def _download_row(download: Download, shelf: Shelf) -> ModelRow:
     row = known or ModelRow(download.id, "downloads", download.name, _facts(download.total, "", "", False))
     plan, draft = download.plan, row.draft
     if plan is not None:
-        reason = engine_words(plan.no_draft_reason or "")
-        draft = f"{draft_words(plan.draft)} {reason}".strip()
+        draft = f"{engine_words(plan.no_draft_reason)}." if plan.no_draft_reason else draft_words(plan.draft)
     actions: dict[str, tuple[Action, ...]] = {
         "asking": ("pause", "cancel"),
         "queued": ("pause", "cancel"),

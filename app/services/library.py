@@ -11,7 +11,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.downloads import Trouble
+from app.core.downloads import REPAIR, Trouble
 from app.core.figures import size
 from app.core.model_rows import Shelf
 from app.core.suggestion import suggested
@@ -114,6 +114,11 @@ class Library(QObject):
         """Folders of models that the user has opened, wherever they lie."""
         return [str(folder) for folder in self._store.setting(FOLDERS, [])]
 
+    @property
+    def found(self) -> tuple[HubModel, ...]:
+        """What the hub has found; ``shelf`` has it once it was looked at."""
+        return self._found
+
     def keep_folder(self, folder: str, keep: bool = True) -> None:
         """Lists a folder among the models, or no longer; the folder itself stays as it is."""
         others = [known for known in self.folders if known != folder]
@@ -193,8 +198,10 @@ class Library(QObject):
             self.changed.emit()
 
     def _on_fetched(self, model: str) -> None:
-        """Remembers which draft came with a target: its name need not tell it."""
+        """Remembers which draft came with a target, as its name need not tell it; says that a repair is done."""
         download = self._downloads.find(model)
+        if download is not None and model.startswith(REPAIR):
+            self.told.emit(tr("{name} is repaired.", name=download.name))
         if download is not None and download.plan is not None and download.plan.draft:
             target = download.plan.repositories[0]
             self._keep(DRAFTS, self._store.setting(DRAFTS, {}) | {target: download.plan.draft})

@@ -53,8 +53,9 @@ class MeterFeed(QObject):
 
     def _on_state(self, state: EngineState) -> None:
         over = state not in BUSY and self.snapshot().phase == "loading"
-        if state is EngineState.LOADING or over:
+        if state is EngineState.LOADING or over or state is EngineState.NO_MODEL:  # the figures were of a model that is gone
             self._meter.reset(time.monotonic())
+            self.log.begin()
         if state in BUSY:
             self._timer.start()
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMessageBox, QSizePolicy, QToolButton, QWidget
 
 from app.core.engine_words import engine_words
@@ -140,6 +140,7 @@ class MeterStrip(QWidget):
         layout.addWidget(self.status)
         layout.addWidget(self.reason)
         self.setFixedHeight(self.fontMetrics().height() + 2 * theme.S + 2)
+        self._needed = self.minimumSizeHint().width()
         self.show_snapshot(self._snapshot)
 
     def show_snapshot(self, snapshot: MeterSnapshot) -> None:
@@ -172,6 +173,11 @@ class MeterStrip(QWidget):
         box = QMessageBox(QMessageBox.Icon.Information, title, engine_words(self._snapshot.off_reason), parent=self)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         box.open()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Where the words are too long for a narrow window one figure gives way, which stands under the answer, too."""
+        super().resizeEvent(event)
+        self.figures["first"].setVisible(event.size().width() >= self._needed)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):

@@ -114,8 +114,8 @@ def _resolve_catalog(pair: CatalogPair) -> ResolvedPair:
         if found is None:
             raise ModelError("The starter pair is not set up yet: run `python -m engine.models.starter`.")
         return ResolvedPair(pair.id, pair.name, found.target, found.draft, pair.block_length)
-    draft = _locate(pair.draft) if pair.draft is not None else None
-    return ResolvedPair(pair.id, pair.name, _locate(pair.target), draft, pair.block_length)
+    draft = _locate(pair.draft, pair.id) if pair.draft is not None else None
+    return ResolvedPair(pair.id, pair.name, _locate(pair.target, pair.id), draft, pair.block_length)
 
 
 def _split(text: str) -> tuple[str, str | None]:
@@ -138,8 +138,8 @@ def _is_folder(name: str) -> bool:
     return os.path.isdir(os.path.expanduser(name))
 
 
-def _locate(name: str) -> Path:
-    """A folder that holds a config.json. Raises ``ModelError``."""
+def _locate(name: str, whole: str | None = None) -> Path:
+    """A folder that holds a config.json. Raises ``ModelError`` that says to fetch ``whole``, the pair that ``name`` is part of."""
     folder = Path(name).expanduser()
     if _is_folder(name):
         if not (folder / "config.json").is_file():
@@ -149,5 +149,5 @@ def _locate(name: str) -> Path:
         raise UnknownModel(f"{name} is neither a model folder nor a hub id: check the path.")
     found = locate.find(name)
     if found is None:
-        raise ModelError(f"{name} is not on this machine: fetch it with `slipstream models add {name}`.")
+        raise ModelError(f"{name} is not on this machine: fetch it with `slipstream models add {whole or name}`.")
     return found

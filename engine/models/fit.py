@@ -7,6 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from engine.errors import ModelError, NotEnoughMemory
 from engine.models.catalog import CatalogPair, read_catalog, resolve_pair
+from engine.models.checkpoint import Config, weight_files
 from engine.models.entries import ResolvedPair
 from engine.models.memory_need import memory_need
 from engine.models.room import gigabytes
@@ -67,9 +68,18 @@ def check_memory(pair: ResolvedPair, expanded: bool, options: LoadOptions) -> No
 
 
 def check_pair(pair: str, options: LoadOptions | None = None) -> None:
-    """Raises ``ModelError`` where ``pair`` is not on this machine or cannot fit its memory. A starter not set up yet passes."""
-    if pair != STARTER_ID or find_starter() is not None:
-        check_memory(resolve_pair(pair), on_cpu(), options or LoadOptions())
+    """Raises ``ModelError`` where ``pair`` is not on this machine, its files are damaged or cut short, or it cannot fit the memory.
+
+    By headers alone, so it takes no time. A starter not set up yet passes.
+    """
+    if pair == STARTER_ID and find_starter() is None:
+        return
+    resolved = resolve_pair(pair)
+    for folder in (resolved.target, resolved.draft):
+        if folder is not None:
+            Config.read(folder)
+            weight_files(folder)
+    check_memory(resolved, on_cpu(), options or LoadOptions())
 
 
 def judge(need: MemoryNeed, context: int, memory_bytes: int) -> Fit:

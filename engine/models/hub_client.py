@@ -92,7 +92,7 @@ def ask(path: str, parameters: dict[str, Any] | None = None, token: str | None =
 
 def host() -> str:
     """The hub's host, for messages."""
-    return urlsplit(endpoint()).netloc
+    return urlsplit(endpoint()).netloc or endpoint()
 
 
 def is_passing(error: httpx2.TransportError) -> bool:

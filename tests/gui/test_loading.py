@@ -13,6 +13,7 @@ from app.worker import load_engine
 from engine import GenerationRequest, ModelError
 from engine.models import PairEntry, fit
 from tests.gui.conftest import delete_later, load, wait_ready
+from tests.remote_models import safetensors
 
 OFFSCREEN_DIALOG = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
 
@@ -232,3 +233,25 @@ def test_the_real_loader_refuses_what_is_not_here_and_what_cannot_fit_before_it_
     monkeypatch.setattr(fit, "machine_memory", lambda: 100_000_000)
     with pytest.raises(ModelError, match="memory"):
         load_engine.check("starter")
+
+
+@pytest.mark.parametrize("damage", ["config", "weights", "index"])
+def test_the_real_loader_refuses_damaged_files_before_it_gives_anything_up(tmp_path, damage):
+    (tmp_path / "config.json").write_text("{" if damage == "config" else "{}")
+    weights = safetensors(100)
+    (tmp_path / "model.safetensors").write_bytes(weights[:-1] if damage == "weights" else weights)
+    if damage == "index":
+        (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"a": "model-1.safetensors"}}')
+    with pytest.raises(ModelError, match="download the model again"):
+        load_engine.check(str(tmp_path))
+
+
+def test_the_figures_of_an_answer_go_with_the_model_that_gave_them(qtbot, window):
+    window.composer.set_text("Explain rainbows")
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+    assert window.meter.figures["tokens"].text() != "– tok/cycle" and window.services.meter.log.cycles
+    window.do.unload_model()
+    wait_empty(qtbot, window.services.client)
+    assert window.meter.figures["tokens"].text() == "– tok/cycle" and window.meter.status.text() == "No model"
+    assert not window.services.meter.log.cycles

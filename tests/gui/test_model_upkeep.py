@@ -92,6 +92,8 @@ def test_damage_is_found_told_and_mended(qtbot, hub, window, manager):
     assert "model.safetensors" in manager.banner.text and manager._library.job is None
     with qtbot.waitSignal(window.services.downloads.finished, timeout=10_000):
         press(qtbot, manager, "repair")
+        assert manager.banner.text == ""  # the damage is being mended
+    assert manager.banner.text == "model is repaired."
     assert weights.read_bytes() == sound and len(weight_requests(hub)) == 2
     wait_row(qtbot, manager, MODEL)
     press(qtbot, manager, "verify")

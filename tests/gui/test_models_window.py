@@ -88,6 +88,14 @@ def test_a_search_without_a_hit_says_so(qtbot, manager):
     assert names(manager) == ["On the hub: nothing found"]
 
 
+def test_what_the_hub_found_is_not_called_nothing_while_it_is_fetched(qtbot, hub, manager):
+    offer(hub, bytes_per_s=100_000)
+    search(qtbot, manager, "model")
+    wait_row(qtbot, manager, MODEL)
+    press(qtbot, manager, "get")
+    assert names(manager) == ["Being fetched", MODEL]
+
+
 def test_whether_a_model_fits_follows_the_chosen_context(qtbot, hub, manager):
     def words(tokens: int) -> dict[str, str]:
         index = manager.context.findData(tokens)

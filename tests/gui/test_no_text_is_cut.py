@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,15 @@ def test_the_check_itself_finds_a_cut_text(qtbot, window):
     label.setGeometry(0, 0, 40, 20)
     label.show()
     assert len(cut(window)) == 1
+
+
+@pytest.mark.parametrize("language", ["de", "en"], indirect=True)
+def test_the_meter_s_figures_keep_apart_in_the_smallest_window(qtbot, language, make_services, make_window):
+    window = make_window(make_services())
+    for width in (window.minimumWidth(), 1_200):
+        window.resize(width, 600)
+        qtbot.wait(20)
+        shown = [figure for figure in (*window.meter.figures.values(), window.meter.status) if figure.isVisible()]
+        assert all(left.geometry().right() < right.x() - 4 for left, right in pairwise(shown))
+        assert window.meter.layout().minimumSize().width() <= window.meter.width()
+    assert window.meter.figures["first"].isVisible()

@@ -64,7 +64,7 @@ class ModelManager(QObject):
             download = self._window.services.downloads.find(model)
             if download is not None:
                 text = tr("{name} is here, checked and ready.", name=download.name)
-                self._window.banner.show_message(text, tr("Chat"), lambda: self._chat(download.loads))
+                self._window.banner.show_notice(text, tr("Chat"), lambda: self._chat(download.loads))
 
     def _on_failed(self, model: str) -> None:
         download = self._window.services.downloads.find(model)

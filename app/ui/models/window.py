@@ -135,7 +135,7 @@ class ModelsWindow(QWidget):
         self.gguf.clicked.connect(self._on_gguf)
         library.changed.connect(self.fill)
         library.job_changed.connect(self._show_job)
-        library.told.connect(self.banner.show_message)
+        library.told.connect(self.banner.show_notice)
         library.went_wrong.connect(self._on_trouble)
         downloads.changed.connect(lambda _model: self.fill())
         downloads.listed.connect(self.fill)
@@ -172,6 +172,7 @@ class ModelsWindow(QWidget):
         row = self.list.current()
         if row is None or row.id != row_id:
             return
+        self.banner.hide()  # it told what came of the last thing
         if action == "chat":
             self.chat_asked.emit(row.loads)
         elif action in ("get", "get anyway", "resume"):
@@ -209,7 +210,7 @@ class ModelsWindow(QWidget):
             if place == 0 or row.group != rows[place - 1].group:
                 entries.append(titles[row.group])
             entries.append(row)
-        if self.search.text().strip() and not any(row.group == "hub" for row in rows):
+        if self.search.text().strip() and not self._library.found:
             entries.append(self._hub_words())
         return entries
 

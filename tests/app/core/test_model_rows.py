@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,19 @@ def test_a_download_of_a_model_that_the_hub_found_is_shown_once():
     found = HubModel("org/new", 1, 10, False, "mit", "llama", True, None)
     rows = model_rows(Shelf(found=(found,)), [Download("org/new+org/draft", "running", plan("org/new+org/draft", "org/new"))])
     assert [row.id for row in rows] == ["org/new+org/draft"]
+
+
+def test_a_model_that_is_here_is_listed_once_also_when_the_hub_has_found_it():
+    found = HubModel("org/alone", 1, 10, False, "mit", "llama", True, None)
+    assert [(row.id, row.group) for row in model_rows(Shelf(installed=(here("org/alone"),), found=(found,)), [], "alone")] == [
+        ("org/alone", "ready")
+    ]
+
+
+def test_that_a_download_has_no_draft_is_said_once():
+    alone = replace(plan("org/new", "org/new"), no_draft_reason="No draft is known for new: it runs with lookup")
+    (only,) = model_rows(Shelf(), [Download("org/new", "running", alone)])
+    assert only.draft == "No draft is known for new: it runs with lookup."
 
 
 def test_the_starter_is_never_deleted_and_a_ready_pair_can_be():

@@ -83,6 +83,15 @@ def test_a_hub_id_not_fetched_names_the_command(cache: Path) -> None:
     assert str(info.value) == "org/draft is not on this machine: fetch it with `slipstream models add org/draft`."
 
 
+def test_a_pair_of_the_catalog_not_fetched_names_the_command_for_all_of_it(cache: Path) -> None:
+    pair = next(pair for pair in read_catalog() if pair.draft and pair.id != "starter")
+    with pytest.raises(ModelError, match=f"models add {pair.id}`"):
+        resolve_pair(pair.id)
+    fetched(cache, pair.target)
+    with pytest.raises(ModelError, match=f"^{pair.draft} is not on this machine: fetch it with `slipstream models add {pair.id}`"):
+        resolve_pair(pair.id)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -77,6 +78,10 @@ def readable(latex: str) -> str | None:
         text = _converter()(_scripts(_CASES.sub(lambda cases: cases[0].replace("&", ", "), latex.strip())))
     except (LatexWalkerError, RecursionError, ValueError, IndexError):
         return None
+    finally:
+        # The parser's exceptions hold the whole stack in a circle, with what the window was drawing. The collector may run on
+        # any thread, the engine's too, and nothing of Qt may be freed there: so it runs here and now.
+        gc.collect(1)
     lines = (" ".join(_SPACED.sub(r" \1 ", line).split()) for line in text.strip().split("\n"))
     return _TIGHT.sub(lambda found: found[1] or "", "\n".join(line for line in lines if line)).replace(" ,", ",")
 

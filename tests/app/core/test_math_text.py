@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,3 +72,22 @@ def test_no_text_breaks_it_and_what_is_no_formula_stays(text):
 def test_a_huge_formula_is_left_alone():
     text = "$" + "x" * (LONGEST + 1) + "$"
     assert take_formulas(text, "{}") == (text, [])
+
+
+@pytest.mark.parametrize("latex", ["q^{2}", "\\frac{a", "a_", "\\left("])
+def test_reading_a_formula_holds_nothing_of_who_asked(latex):
+    # What is held goes when the collector runs, on any thread, and for a window's things that is a crash.
+    class Drawing:
+        pass
+
+    def draw() -> weakref.ref[Drawing]:
+        drawing = Drawing()
+        readable(latex + "  ")  # as no other test writes it: what was read once is kept
+        return weakref.ref(drawing)
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert draw()() is None
+    finally:
+        gc.enable()

@@ -13,7 +13,7 @@ from types import FrameType
 
 import platformdirs
 from PySide6.QtCore import QEvent, QObject, QSocketNotifier, Qt, QTimer, Signal
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app import mac
 from app.core.words import tr
@@ -185,26 +185,36 @@ class SignalBridge(QObject):
         self._writer.close()
 
 
+def _refused(text: str) -> int:
+    """Says why no window opens; a program that the Finder started has no terminal to say it in."""
+    print(text, file=sys.stderr)
+    if QApplication.platformName() == "cocoa" and not (sys.stderr is not None and sys.stderr.isatty()):
+        QMessageBox.critical(None, "Slipstream", text)
+    return 1
+
+
 def run(options: Options, loader: Loader = load_engine) -> int:
     """Opens the window and returns the exit code: 0 after quitting, or when another instance was raised instead."""
+    application = make_application(sys.argv[:1])
     try:
         folder = data_folder(options)
     except OSError as error:
-        print(f"The data folder cannot be made ({error}): choose another with --data.", file=sys.stderr)
-        return 1
-    application = make_application(sys.argv[:1])
+        return _refused(tr("The data folder cannot be made ({reason}): choose another with --data.", reason=error))
     instance = SingleInstance(folder)
-    if not instance.acquire():
-        if instance.raise_first():
-            return 0
-        print("Slipstream runs already but does not answer: quit it, or start with another --data.", file=sys.stderr)
-        return 1
     try:
+        if not instance.acquire():
+            if instance.raise_first():
+                return 0
+            return _refused(tr("Slipstream runs already but does not answer: quit it, or start with another --data."))
         program = Program(application, folder, options, loader)
     except StoreError as error:
         instance.release()
-        print(error, file=sys.stderr)
-        return 1
+        return _refused(str(error))
+    except OSError as error:
+        instance.release()
+        text = tr("{file} cannot be written ({reason}): make it writable, or choose another folder with --data.",
+                  file=error.filename, reason=error.strerror)  # fmt: skip
+        return _refused(text)
     program.instance = instance
     instance.raise_requested.connect(program.window.raise_window, Qt.ConnectionType.QueuedConnection)
     program.ended.connect(lambda: application.exit(0))

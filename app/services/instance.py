@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import tempfile
 from pathlib import Path
 
@@ -29,9 +31,11 @@ class SingleInstance(QObject):
         self._name = str(Path(tempfile.gettempdir()) / f"slipstream-{digest}")
 
     def acquire(self) -> bool:
-        """True: this process is the first for the folder and now listens for others."""
+        """True: this process is the first for the folder and listens for others. Raises ``OSError`` where it cannot write there."""
         if not self._lock.tryLock(0):
-            return False
+            if self._lock.error() is QLockFile.LockError.LockFailedError:
+                return False
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(Path(self._lock.fileName()).parent))
         QLocalServer.removeServer(self._name)  # left by a process that was killed; ours to remove, we hold the lock
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)

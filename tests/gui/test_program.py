@@ -276,6 +276,18 @@ def test_a_chat_file_that_cannot_be_opened_is_one_clear_line(tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1 and "Traceback" not in done.stderr
 
 
+def test_a_log_that_cannot_be_written_is_one_clear_line(tmp_path):
+    (tmp_path / LOG).mkdir()
+    done = run_app("--data", str(tmp_path), LC_ALL="C.UTF-8")
+    assert done.returncode == 1 and "make it writable" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_not_taken_for_a_second_start(qtbot, tmp_path):
+    with pytest.raises(OSError, match="gone"):
+        SingleInstance(tmp_path / "gone").acquire()
+
+
 def test_wrong_options_are_told_in_one_line_before_qt_is_loaded(capsys):
     before = {name for name in sys.modules if name.startswith("PySide6")}
     with pytest.raises(SystemExit) as ended:

@@ -17,7 +17,7 @@ def purge(db: sqlite3.Connection, indexed: bool, chat_ids: Sequence[int], before
         for chat_id in chat_ids:
             gone = db.execute("DELETE FROM chats WHERE id = ? AND deleted_at IS NOT NULL", (chat_id,))
             if gone.rowcount:
-                db.execute("DELETE FROM settings WHERE key = ?", (f"draft:{chat_id}",))
+                db.execute("DELETE FROM settings WHERE key IN (?, ?)", (f"draft:{chat_id}", f"edits:{chat_id}"))
         db.executemany("DELETE FROM messages WHERE id = ?", lone)
         if indexed:
             # The index only notes what is gone; merging it is what takes the words out.

@@ -77,12 +77,16 @@ class MessageEditor(QWidget):
 
 
 class EditInPlace:
-    """Opens an editor where a message of ``column`` stands, one at a time, in ``area``, which ``settle`` lays out."""
+    """Opens an editor where a message of ``column`` stands, one at a time, in ``area``, which ``settle`` lays out.
+
+    ``unsent`` is what was written for messages of the chat and neither sent nor cancelled; ``changed`` is called when that changes.
+    """
 
     def __init__(self, area: QScrollArea, column: QVBoxLayout, settle: Callable[[], None]):
         self._area, self._column, self._settle = area, column, settle
         self._message: QWidget | None = None
-        self._unsent: dict[int, str] = {}
+        self.unsent: dict[int, str] = {}
+        self.changed: Callable[[], None] = lambda: None
         self.editor: MessageEditor | None = None
 
     def open(self, message: QWidget, message_id: int, text: str, text_size: int, submitted: Callable[[str], None]) -> None:
@@ -91,8 +95,8 @@ class EditInPlace:
         What was written here before and neither sent nor cancelled is there again.
         """
         self.close()
-        editor = self.editor = MessageEditor(self._unsent.pop(message_id, text), text_size, message.parentWidget())
-        editor.edit.textChanged.connect(lambda: self._unsent.__setitem__(message_id, editor.text))
+        editor = self.editor = MessageEditor(self.unsent.get(message_id, text), text_size, message.parentWidget())
+        editor.edit.textChanged.connect(lambda: self._note(message_id, editor.text))
         editor.submitted.connect(submitted)
         editor.cancelled.connect(lambda: self._cancel(message_id))
         self._message = message
@@ -104,7 +108,12 @@ class EditInPlace:
 
     def sent(self, message_id: int) -> None:
         """What was written for a message is sent."""
-        self._unsent.pop(message_id, None)
+        self.unsent.pop(message_id, None)
+        self.changed()
+
+    def _note(self, message_id: int, text: str) -> None:
+        self.unsent[message_id] = text
+        self.changed()
 
     def _cancel(self, message_id: int) -> None:
         self.sent(message_id)

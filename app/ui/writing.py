@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QEvent, QObject, QUrl
+from PySide6.QtCore import QEvent, QObject, QTimer, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog
 
 from app.core.attachments import AttachmentError, read_file
 from app.core.chat import Attachment, Chat, ChatMessage, attachments_of, request_messages, request_text
 from app.core.words import tr
+from app.ui.composer import SETTLE_MS
 from app.ui.context_meter import ContextUse
 from app.ui.opening import open_url
 from app.ui.prompt_edit import local_files
@@ -30,7 +31,11 @@ class Writing(QObject):
     def __init__(self, window: MainWindow):
         super().__init__(window)
         self._window, self._talk, self._client = window, window.services.conversation, window.services.client
-        self._composer = window.composer
+        self._composer, self._editing = window.composer, window.transcript.editing
+        self._kept_edits: dict[str, str] = {}
+        self._edited = QTimer(self, interval=SETTLE_MS, singleShot=True)
+        self._edited.timeout.connect(self._save_edits)
+        self._editing.changed = self._edited.start
         self._known: dict[tuple[Any, ...], int] = {}  # tokens of parts that were counted
         self._asked: list[tuple[Any, ...]] = []
         self._empty = True  # there is nothing yet that could be counted
@@ -52,7 +57,10 @@ class Writing(QObject):
         return f"draft:{chat.id if chat else 'new'}"
 
     def restore(self, chat: Chat | None) -> None:
-        """Shows the draft of a chat."""
+        """Shows the draft of a chat; half-written edits of its messages are there when they are edited again."""
+        edits = self._window.services.store.setting(f"edits:{chat.id}", {}) if chat else {}
+        self._kept_edits = edits
+        self._editing.unsent = {int(message_id): text for message_id, text in edits.items()}
         kept = self._window.services.store.setting(self.draft_key(chat), "")
         if isinstance(kept, dict):
             self._composer.set_text(str(kept.get("text", "")), attachments_of(kept.get("attachments")))
@@ -61,13 +69,23 @@ class Writing(QObject):
 
     def save(self) -> None:
         """Keeps what is being written with its chat."""
+        self._save_edits()
         text, files = self._composer.text(), self._composer.attachments
         kept = {"text": text, "attachments": [{"name": file.name, "text": file.text} for file in files]} if files else text
         self._talk.remember(self.draft_key(self._talk.chat), kept)
 
     def _keep_newest(self) -> None:
+        self._save_edits()
         if self._composer.unsettled:
             self.save()
+
+    def _save_edits(self) -> None:
+        self._edited.stop()
+        chat = self._talk.chat
+        edits = {str(message_id): text for message_id, text in self._editing.unsent.items() if message_id in self._talk.tree}
+        if chat is not None and edits != self._kept_edits:
+            self._kept_edits = edits
+            self._talk.remember(f"edits:{chat.id}", edits)
 
     # Files
 

@@ -15,7 +15,7 @@ from app.core.words import tr
 from app.store import schema
 from app.store.errors import StoreError, is_damage, primary_code
 from app.store.salvage import salvage
-from app.store.search import has_fts5, index_is_prepared, prepare_index
+from app.store.search import folded, has_fts5, index_is_prepared, prepare_index
 
 # How long a call waits for another process's write. Writes take milliseconds; this is for a machine under load.
 BUSY_S = 5.0
@@ -72,7 +72,7 @@ def _open_checked(path: Path) -> tuple[sqlite3.Connection, bool]:
     # Transactions are ours to begin: the module's own would begin too late to wait for another writer.
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
-        db.create_function("folded", 1, str.casefold, deterministic=True)
+        db.create_function("folded", 1, folded, deterministic=True)
         _set_pragmas(db)
         (result,) = db.execute("PRAGMA quick_check(1)").fetchone()
         if result != "ok":

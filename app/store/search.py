@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+import unicodedata
 
 # A pasted file of megabytes would take a second to index: words after this many characters are not found.
 INDEXED_CHARS = 100_000
@@ -89,27 +90,39 @@ def prepare_index(db: sqlite3.Connection) -> None:
 
 def matching_messages(words: list[str], indexed: bool) -> tuple[str, list[str]]:
     """An SQL condition on ``messages`` that holds where the content has every word, and its parameters."""
-    long = [word for word in words if len(word) >= _TRIGRAM] if indexed else []
+    long = [word for word in words if min(map(len, forms(word))) >= _TRIGRAM] if indexed else []
     conditions, parameters = [], []
     if long:
         conditions.append("messages.id IN (SELECT rowid FROM message_index WHERE message_index MATCH ?)")
-        parameters.append(" ".join(f'"{word.replace(chr(34), chr(34) * 2)}"' for word in long))
+        phrases = [[f'"{form.replace(chr(34), chr(34) * 2)}"' for form in forms(word)] for word in long]
+        parameters.append(" AND ".join(f"({' OR '.join(each)})" for each in phrases))
     condition, folded = containing(message_text("messages"), [word for word in words if word not in long])
     return " AND ".join([*conditions, *([condition] if folded else [])]), parameters + folded
+
+
+def folded(text: str) -> str:
+    """``text`` as it is compared: whatever its case, and with accents as part of their letters."""
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def forms(word: str) -> list[str]:
+    """A word with its accents as part of the letters and as marks after them, as a Mac writes them in names of files."""
+    return list(dict.fromkeys((word, *(unicodedata.normalize(form, word) for form in ("NFC", "NFD")))))
 
 
 def containing(column: str, words: list[str]) -> tuple[str, list[str]]:
     """An SQL condition that holds where ``column`` has every word, whatever the case, and its parameters.
 
-    Needs the function ``folded`` (casefold); LIKE would ignore case in English letters only.
+    Needs the function ``folded``; LIKE would ignore case in English letters only.
     """
-    return " AND ".join([f"instr(folded({column}), ?)"] * len(words)), [word.casefold() for word in words]
+    return " AND ".join([f"instr(folded({column}), ?)"] * len(words)), [folded(word) for word in words]
 
 
 def excerpt(content: str, words: list[str], width: int = 80) -> str:
     """About ``width`` characters of ``content`` around the first word that is found in it, on one line."""
     lower = content.lower()
-    at = max(0, min((lower.find(word.lower()) for word in words if word.lower() in lower), default=0))
+    found = (lower.find(form.lower()) for word in words for form in forms(word))
+    at = min((place for place in found if place >= 0), default=0)
     start = max(0, at - LEAD)
     space = re.search(r"\s", content[start:at]) if start else None  # not in the middle of a word, where there are words
     start += space.end() if space else 0

@@ -201,3 +201,13 @@ def test_words_far_into_a_very_long_message_are_not_indexed_and_the_index_stays_
 
 def test_this_sqlite_keeps_the_index(store: ChatStore):
     assert has_fts5(store._db)
+
+
+@pytest.mark.parametrize("typed", ["cafe\u0301s", "caf\u00e9s", "CAFE\u0301S", "\u00e9s", "e\u0301s"])
+def test_accents_are_found_however_they_were_typed(either, typed):
+    for title, text in (("composed", "two caf\u00e9s"), ("apart", "two cafe\u0301s"), ("none", "two cafes")):
+        either.add_message(either.create_chat(title).id, "user", text, "sent")
+    either.create_chat("caf\u00e9s, a title")
+    assert titles(either, typed)[-2:] == ["apart", "composed"] and len(titles(either, typed)) == 3
+    assert titles(either, f"two {typed}") == ["apart", "composed"]
+    assert all("two" in hit.excerpt and "s" in hit.excerpt for hit in either.search(f"{typed} two"))

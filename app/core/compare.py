@@ -30,6 +30,7 @@ class ArmRecorder:
         self._parts: list[str] = []
         self._length = 0
         self._last_s = 0.0
+        self._over = False
 
     def feed(self, event: Event) -> None:
         """Takes the next event of this arm's request."""
@@ -86,11 +87,16 @@ class ArmRecorder:
         if self.failure is not None:
             return "failed"
         if self.finished is None:
-            return "running"
+            return "stopped" if self._over else "running"
         return "stopped" if self.finished.reason == "cancelled" else None
+
+    def end(self) -> None:
+        """Nothing more comes: what has no end by now was stopped, by another model that was loaded, say."""
+        self._over = True
 
     def restore(self, text: str, timeline: list[tuple[float, int]], finished: Finished | None) -> None:
         """What was kept of an earlier recording."""
+        self._over = True
         self._parts, self._length, self.timeline, self.finished = [text], len(text), timeline, finished
         self._last_s = timeline[-1][0] if timeline else 0.0
 

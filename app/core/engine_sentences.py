@@ -159,4 +159,29 @@ SENTENCES: tuple[str, ...] = (
     mark("{folder} belongs to LM Studio: delete it there."),
     mark("This is not an access token: copy the whole of it, it begins with hf_."),
     mark("The keychain does not take the token: unlock it, or set HF_TOKEN instead."),
+    # Files and answers that are not what they should be
+    mark(
+        "The model family {family} in {folder} is not known to mlx-lm {version}: choose a model of another family, "
+        "such as llama, qwen3 or gemma3."
+    ),
+    mark("{file} is not a JSON object: download the model again."),
+    mark("{file}: {key} is {value}, expected {kind}: download the model again."),
+    mark("The draft in {folder} has a tensor of the wrong shape ({shape}): download it again."),
+    mark("{file} is not there: check the path of the GGUF file."),
+    mark("{file} is not a complete GGUF file: download it again."),
+    mark("{file} is a {family} model: only 'llama' GGUF files can be imported."),
+    mark("{file} has a {kind} tokenizer: only byte-level BPE ('gpt2') can be imported."),
+    mark("{file} has no {key}: it cannot be imported."),
+    mark("{file} has a {key} of the wrong type: it cannot be imported."),
+    mark("{file} has {name} in {kind}, which is not supported."),
+    mark("{file} has no tensor for {name}: it is incomplete."),
+    mark("{name} is being fetched now: stop it first."),
+    mark("Something else than {file} was sent ({sent} bytes instead of {size})"),
+    mark("if this network has a login page, log in, then try again."),
+    mark("The hub describes {name} in a way not understood"),
+    mark("update Slipstream."),
+    mark("The config.json of {name} cannot be read"),
+    mark("choose another conversion of the model."),
+    mark("{name} did not come from the hub: {action}"),
+    mark("import or copy it again."),
 )

@@ -87,4 +87,6 @@ class ComparisonRun(QObject):
             self._start_arm("right")
             return
         self.running = None
+        for arm in self.comparison.arms:
+            arm.end()
         self.ended.emit(failure)

@@ -16,7 +16,7 @@ from engine.kernels.expand import expand
 from engine.models.checkpoint import Config, weight_files
 from engine.targets.attention import find_body
 from engine.targets.protocol import Target, TargetShape
-from engine.targets.registry import make_target, supported_families
+from engine.targets.registry import make_target
 
 TEXT = ("text_config",)
 STEP_BYTES = 128 * 2**20  # read between two looks at whether loading was cancelled
@@ -86,8 +86,8 @@ def _read_model(folder: Path, family: str) -> nn.Module:
     except ValueError as error:
         if "not supported" in str(error):
             raise ModelError(
-                f"The model family {family!r} in {folder} is not known to mlx-lm {version('mlx-lm')}: choose a model of one of "
-                f"these families: {', '.join(supported_families())}."
+                f"The model family {family!r} in {folder} is not known to mlx-lm {version('mlx-lm')}: choose a model of another "
+                "family, such as llama, qwen3 or gemma3."
             ) from error
         raise ModelError(f"The model in {folder} cannot be loaded ({_first_line(error)}): download it again.") from error
     except (TypeError, KeyError, AttributeError, FileNotFoundError, RuntimeError) as error:
@@ -96,4 +96,4 @@ def _read_model(folder: Path, family: str) -> nn.Module:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return str(error).strip().splitlines()[0].rstrip(": ")[:200] if str(error).strip() else type(error).__name__

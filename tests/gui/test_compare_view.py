@@ -8,6 +8,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 
+from app.core.compare_record import from_record, to_record
 from app.services.engine_client import EngineState
 from app.ui.comparison_list import ComparisonList
 from tests.gui.conftest import load, wait_ready
@@ -60,6 +61,18 @@ def test_text_is_shown_while_an_arm_runs(qtbot, window, loader):
     window.do.stop()
     wait_ready(qtbot, window.services.client)
     assert "stopped" in window.compare.verdict.text() and panes["left"].body.text
+
+
+def test_a_model_loaded_in_the_middle_stops_the_comparison_for_good(qtbot, window, loader):
+    loader.script.rate, loader.script.tokens = 30.0, 200
+    window.do.set_mode("compare")
+    window.composer.set_text("Explain rainbows")
+    window.do.send()
+    qtbot.waitUntil(lambda: bool(window.compare.panes["left"].body.text), timeout=5_000)
+    load(qtbot, window.services.client)
+    assert window.compare.verdict.text() == "not comparable: stopped"
+    comparison = window.services.conversation.comparison.comparison
+    assert from_record(to_record(comparison)).verdict_line() == "not comparable: stopped"
 
 
 def test_the_replay_plays_both_on_one_clock(qtbot, window, loader):

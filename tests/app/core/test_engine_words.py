@@ -13,7 +13,9 @@ from app.core.engine_sentences import SENTENCES
 from app.core.engine_words import engine_words
 from app.core.words import use_language
 from engine import ContextFull, ContextOverflow, RequestError, Trimmed
-from engine.errors import NotEnoughMemory
+from engine.errors import ModelError, NotEnoughMemory
+from engine.models.checkpoint import Config
+from engine.models.gguf_file import GgufFile
 from engine.request import GenerationRequest, Message
 
 ROOT = Path(__file__).parents[3]
@@ -86,3 +88,14 @@ def test_in_english_every_sentence_is_itself():
     for sentence in SENTENCES:
         made = re.sub(r"\{\w+\}", "X1", sentence)
         assert engine_words(made) == made
+
+
+def test_files_that_are_not_what_they_should_be_are_said_in_the_language_too(german, tmp_path):
+    (tmp_path / "not.gguf").write_text("no model")
+    (tmp_path / "config.json").write_text("[]")
+    for work in (lambda: GgufFile(tmp_path / "not.gguf"), lambda: GgufFile(tmp_path / "gone"), lambda: Config.read(tmp_path)):
+        with pytest.raises(ModelError) as told:
+            work()
+        assert engine_words(str(told.value)) != str(told.value)
+    family = "The model family 'martian' in /m is not known to mlx-lm 0.32.2: choose a model of another family, such as llama, "
+    assert "Modellfamilie 'martian'" in engine_words(f"{family}qwen3 or gemma3.")

@@ -124,10 +124,11 @@ def test_a_header_is_read_once_for_a_file_and_again_after_it_changed(folder: Pat
         tensor_shapes(file)
 
 
-def test_an_unknown_family_is_named_with_those_that_work(folder: Path) -> None:
+def test_an_unknown_family_is_named_with_some_that_work(folder: Path) -> None:
     change_config(folder, model_type="llama99")
     text = one_line(folder)
-    assert "'llama99'" in text and ", ".join(supported_families()) in text
+    assert "'llama99'" in text and len(text) < 300  # it stands in a banner: not all of them
+    assert {"llama", "qwen3", "gemma3"} < set(supported_families()) and "such as llama, qwen3 or gemma3." in text
 
 
 @pytest.mark.parametrize("dtype", [None, mx.float32], ids=["as stored", "expanded"])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit
+from shiboken6 import isValid
 
 from app.core.chat import ChatMessage
 from app.ui.find_bar import FindBar
@@ -43,6 +44,9 @@ class FindInChat(QObject):
         self.bar.wanted.connect(lambda _text: self._search())
         self.bar.step_asked.connect(self.step)
         self.bar.closed.connect(self.close)
+
+    def follow(self) -> None:
+        """Follows the chat from here on. To be called when the window does: what it mounts is what is searched."""
         self._talk.opened.connect(lambda _chat, _messages: self._again())
         self._talk.branch_changed.connect(lambda _messages: self._again())
         self._talk.answer_ended.connect(lambda _message: self._again())
@@ -82,7 +86,7 @@ class FindInChat(QObject):
     def restyle(self) -> None:
         """Follows the palette."""
         self.bar.restyle()
-        self._paint()
+        self._again()
 
     def _again(self) -> None:
         """The chat has changed: the marks follow, the view stays."""
@@ -152,11 +156,11 @@ class FindInChat(QObject):
 
     def _paint(self) -> None:
         for widget in self._painted:
-            widget.setExtraSelections([])
+            if isValid(widget):  # an answer that grows draws parts of it anew
+                widget.setExtraSelections([])
         self._painted = []
         for widget, marks in self._marks():
             widget.setExtraSelections(marks)
-            widget.destroyed.connect(self._forget)
             self._painted.append(widget)
 
     def _marks(self) -> Iterator[tuple[QTextEdit | QPlainTextEdit, list[QTextEdit.ExtraSelection]]]:
@@ -172,7 +176,3 @@ class FindInChat(QObject):
                 mark.format, mark.cursor = style, hit.cursor
                 by_widget.setdefault(hit.widget, []).append(mark)
         yield from by_widget.items()
-
-    def _forget(self, gone: QObject) -> None:
-        self._painted = [widget for widget in self._painted if widget is not gone]
-        self._hits = [hit for hit in self._hits if hit.widget is not gone]

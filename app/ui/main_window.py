@@ -171,6 +171,7 @@ class MainWindow(QMainWindow):
         self.composer.notice.connect(lambda text: self.banner.show_message(text, until="chat"))
         self.empty.chosen.connect(self.do.use_example)
         self.branching = Branching(self)
+        self.finder.follow()
         self.shelf = ShelfView(self)
         self.models.chosen.connect(self.do.load_model)
         self.models.folder_asked.connect(self.do.choose_model_folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import zipfile
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,12 +59,12 @@ class Transfer(QObject):
         self._talk.save_partial()
         self._start(self._export_zip(path) if path.suffix.lower() == ".zip" else self._export_json(path))
 
-    def import_file(self, path: Path) -> None:
-        """Takes in every chat of an exported file, or none of them; files of one drop come one after the other."""
+    def import_files(self, paths: Sequence[Path]) -> None:
+        """Takes in every chat of each exported file, or none of that file's; while an import goes on, after it."""
         if self._importing:
-            self._waiting.append(path)
+            self._waiting += paths
             return
-        self._waiting = [path]
+        self._waiting = [*paths]
         self._start(self._imports())
 
     def stop(self) -> None:

@@ -18,7 +18,7 @@ def open_url(window: MainWindow, url: QUrl) -> None:
     window.raise_window()
     try:
         if url.isLocalFile():
-            window.services.transfer.import_file(Path(url.toLocalFile()))
+            window.services.transfer.import_files([Path(url.toLocalFile())])
         elif prompt := prompt_of(url.toString(QUrl.ComponentFormattingOption.FullyEncoded)):
             window.do.new_chat()
             window.composer.set_text(prompt)

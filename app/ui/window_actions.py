@@ -138,8 +138,7 @@ class WindowActions:
 
     def import_files(self, paths: list[Path]) -> None:
         """Takes in exported chats."""
-        for path in paths:
-            self._services.transfer.import_file(path)
+        self._services.transfer.import_files(paths)
 
     def find_chats(self) -> None:
         """Goes to the search field."""

@@ -78,7 +78,7 @@ def test_all_chats_travel_in_one_file(qtbot, window, rich, tmp_path, make_servic
     other = make_services(tmp_path / "other")
     told = []
     other.transfer.told.connect(told.append)
-    other.transfer.import_file(tmp_path / "all.json")
+    other.transfer.import_files([tmp_path / "all.json"])
     qtbot.waitUntil(lambda: not other.transfer.running, timeout=10_000)
     assert told[-1] == "301 chats were imported."
     assert [chat.title for chat in other.store.chats()] == [chat.title for chat in store.chats()]
@@ -129,7 +129,7 @@ def test_an_import_cut_off_by_quitting_leaves_nothing_at_the_next_start(qtbot, m
     (tmp_path / "all.json").write_text(json.dumps({**whole, "chats": whole["chats"] * 50}))
     other = make_services(tmp_path / "other")
     monkeypatch.setattr(transfer_module, "SLICE_S", 1e-6)
-    other.transfer.import_file(tmp_path / "all.json")
+    other.transfer.import_files([tmp_path / "all.json"])
     assert other.transfer.running and other.store.chats() == []
     monkeypatch.setattr(other.store, "purge_chats", lambda ids: None)  # as if killed
     other.shutdown()
@@ -166,12 +166,13 @@ def test_files_dropped_on_the_list_are_imported_and_others_are_not(qtbot, window
     assert not rows.canDropMimeData(foreign, Qt.DropAction.CopyAction, -1, -1, QModelIndex())
 
 
-def test_several_files_are_all_taken_in_and_a_damaged_one_is_named(qtbot, window, tmp_path):
+@pytest.mark.parametrize("words", [20_000, 2])
+def test_several_files_are_all_taken_in_and_a_damaged_one_is_named(qtbot, window, tmp_path, words):
     store = window.services.store
     for number in range(3):
         chat = store.create_chat(f"Chat {number}")
         for _ in range(30):
-            store.add_message(chat.id, "user", "word " * 20_000, "sent")
+            store.add_message(chat.id, "user", "word " * words, "sent")
         window.services.transfer.export_chat(chat, tmp_path / f"{number}.slipchat")
         wait_over(qtbot, window)
     (tmp_path / "damaged.slipchat").write_text("{")

@@ -185,3 +185,10 @@ SENTENCES: tuple[str, ...] = (
     mark("{name} did not come from the hub: {action}"),
     mark("import or copy it again."),
 )
+
+# What the engine tells users of the command line to do, as the window says it.
+IN_WINDOW = {
+    "{name} is not on this machine: fetch it with `slipstream models add {again}`.": mark(
+        "{name} is not on this computer: get it in the Models window."
+    ),
+}

@@ -6,7 +6,7 @@ import re
 import string
 from functools import lru_cache
 
-from app.core.engine_sentences import SENTENCES
+from app.core.engine_sentences import IN_WINDOW, SENTENCES
 from app.core.words import separated, tr
 
 _NUMBER = re.compile(r"(\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+)( (GB|MB|kB|s))?")
@@ -29,7 +29,7 @@ def _translated(text: str) -> str | None:
     for template, pattern in _patterns():
         found = pattern.fullmatch(text)
         if found is not None:
-            return tr(template, **{name: _value(value) for name, value in found.groupdict().items()})
+            return tr(IN_WINDOW.get(template, template), **{name: _value(value) for name, value in found.groupdict().items()})
     return None
 
 

@@ -269,6 +269,7 @@ class Library(QObject):
             if self.job is job:
                 self._end_job()
                 self._on_trouble(error)
+                self.refresh()  # what is listed may be gone
 
         self._tick.start()
         self.job_changed.emit()

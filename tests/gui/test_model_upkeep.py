@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import keyring
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -9,6 +11,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QFileDialog, QMenu, QMessageBox
 
 from app.core.model_rows import ModelRow
+from app.language import speak
 from app.services.engine_client import EngineState
 from engine.models import resolve_pair
 from tests.engine.models import tiny_gguf
@@ -120,6 +123,27 @@ def test_a_file_that_is_no_gguf_is_refused_in_words(qtbot, manager, tmp_path):
     manager._library.import_gguf(file)
     qtbot.waitUntil(lambda: "broken.gguf" in manager.banner.text, timeout=10_000)
     assert manager._library.job is None
+
+
+def test_what_is_wrong_with_a_gguf_file_is_said_in_the_language_of_the_window(qtbot, manager, tmp_path, qapp):
+    (tmp_path / "text.gguf").write_text("not a model")
+    speak("de", qapp)
+    try:
+        manager._library.import_gguf(tmp_path / "text.gguf")
+        qtbot.waitUntil(lambda: "keine vollständige GGUF-Datei" in manager.banner.text, timeout=5_000)
+    finally:
+        speak("en", qapp)
+
+
+def test_a_model_whose_files_vanished_leaves_the_list_when_it_is_checked(qtbot, hub, window, manager):
+    offer(hub)
+    window.services.downloads.get(MODEL)
+    wait_stage(qtbot, window.services.downloads, "done")
+    wait_row(qtbot, manager, MODEL)
+    shutil.rmtree(resolve_pair(MODEL).target.parents[1])
+    press(qtbot, manager, "verify")
+    qtbot.waitUntil(lambda: not manager.list.rows.find(MODEL).isValid(), timeout=5_000)
+    assert "not on this computer" in manager.banner.text
 
 
 def test_an_opened_folder_stays_in_the_lists_until_it_is_removed_from_them(qtbot, hub, window, manager, tmp_path, monkeypatch):

@@ -257,8 +257,8 @@ class ModelsWindow(QWidget):
             self._downloads.get(row_id)
 
     def _on_trouble(self, trouble: Trouble) -> None:
-        text = f"{engine_words(trouble.message).rstrip('.')}: {engine_words(trouble.action)}" if trouble.action else trouble.message
-        self.banner.show_message(text)
+        text = engine_words(trouble.message)
+        self.banner.show_message(f"{text.rstrip('.')}: {engine_words(trouble.action)}" if trouble.action else text)
 
     def _on_token(self, token: str) -> None:
         """Keeps the token, then goes on with the model that asked for it."""

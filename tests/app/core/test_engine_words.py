@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.engine_sentences import SENTENCES
+from app.core.engine_sentences import IN_WINDOW, SENTENCES
 from app.core.engine_words import engine_words
 from app.core.words import use_language
 from engine import ContextFull, ContextOverflow, RequestError, Trimmed
@@ -85,7 +85,7 @@ def test_what_is_not_known_stays_as_it_is(german):
 
 
 def test_in_english_every_sentence_is_itself():
-    for sentence in SENTENCES:
+    for sentence in set(SENTENCES) - IN_WINDOW.keys():
         made = re.sub(r"\{\w+\}", "X1", sentence)
         assert engine_words(made) == made
 
@@ -99,3 +99,9 @@ def test_files_that_are_not_what_they_should_be_are_said_in_the_language_too(ger
         assert engine_words(str(told.value)) != str(told.value)
     family = "The model family 'martian' in /m is not known to mlx-lm 0.32.2: choose a model of another family, such as llama, "
     assert "Modellfamilie 'martian'" in engine_words(f"{family}qwen3 or gemma3.")
+
+
+def test_the_window_names_no_command_of_the_terminal_for_a_model_that_is_not_here():
+    assert IN_WINDOW.keys() <= set(SENTENCES)
+    words = engine_words("org/model is not on this machine: fetch it with `slipstream models add org/model`.")
+    assert words == "org/model is not on this computer: get it in the Models window."

@@ -16,6 +16,7 @@ from PySide6.QtCore import QEvent, QObject, QSocketNotifier, Qt, QTimer, Signal
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app import mac
+from app.core.os_words import reason
 from app.core.words import tr
 from app.language import speak
 from app.services.crashlog import PREVIOUS, CrashLog
@@ -213,7 +214,7 @@ def run(options: Options, loader: Loader = load_engine) -> int:
     except OSError as error:
         instance.release()
         text = tr("{file} cannot be written ({reason}): make it writable, or choose another folder with --data.",
-                  file=error.filename, reason=error.strerror)  # fmt: skip
+                  file=error.filename, reason=reason(error))  # fmt: skip
         return _refused(text)
     program.instance = instance
     instance.raise_requested.connect(program.window.raise_window, Qt.ConnectionType.QueuedConnection)

@@ -11,6 +11,7 @@ from typing import Any
 from app.core.chat import ROLES, STATES, Attachment, Chat, ChatMessage, State
 from app.core.figures import known_figures, size
 from app.core.options import ChatOptions
+from app.core.os_words import reason
 from app.core.words import tr
 
 CHAT, CHATS, OLD = "slipstream-chat-2", "slipstream-chats-2", "slipstream-chat-1"
@@ -58,7 +59,7 @@ def read_chats(path: Path) -> list[WholeChat]:
             raise ArchiveError(tr("{file} was exported by another version of Slipstream: update this one.", file=path.name))
         return [_chat(_from_version_1(content) if kind == OLD else content)]
     except OSError as error:
-        raise ArchiveError(tr("{file} cannot be read ({reason}).", file=path.name, reason=error.strerror)) from error
+        raise ArchiveError(tr("{file} cannot be read ({reason}).", file=path.name, reason=reason(error))) from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ArchiveError(tr("{file} is no chat that Slipstream exported.", file=path.name)) from error
 

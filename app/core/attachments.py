@@ -8,6 +8,7 @@ from pathlib import Path
 
 from app.core.chat import Attachment
 from app.core.figures import size
+from app.core.os_words import reason
 from app.core.sanitize import break_long_runs, clean_text
 from app.core.words import tr
 
@@ -40,7 +41,7 @@ def read_file(path: Path) -> Attachment:
             raise AttachmentError(tr("{name} has {size} and a message holds {room}: attach a part of it.", name=name, **sizes))
         content = path.read_bytes()
     except OSError as error:
-        raise AttachmentError(tr("{name} cannot be read ({reason}).", name=name, reason=error.strerror or str(error))) from error
+        raise AttachmentError(tr("{name} cannot be read ({reason}).", name=name, reason=reason(error))) from error
     return Attachment(name, clean_text(decoded(content, name)))
 
 

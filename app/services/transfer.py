@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.core.archive import ArchiveError, WholeChat, chat_json, chats_json, read_chats
 from app.core.chat import Chat
 from app.core.export import chat_markdown, file_name
+from app.core.os_words import reason
 from app.core.tree import ChatTree
 from app.core.words import tr, trn
 from app.services.conversation import Conversation
@@ -99,8 +100,7 @@ class Transfer(QObject):
             self.failed.emit(str(error))
         except OSError as error:
             self._end()
-            reason = error.strerror or type(error).__name__
-            self.failed.emit(tr("The chats could not be written ({reason}): choose another place.", reason=reason))
+            self.failed.emit(tr("The chats could not be written ({reason}): choose another place.", reason=reason(error)))
         except Exception:
             self._end()  # or none could follow it
             raise

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.core.os_words import reason
 from app.core.words import mark, tr
 
 _CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -50,5 +51,5 @@ def in_words(path: Path) -> Iterator[None]:
         message = _MESSAGES.get(primary_code(error), mark("The chats in {path} cannot be used ({error}): restart Slipstream."))
         raise StoreError(tr(message, path=path, error=error)) from error
     except OSError as error:
-        text = tr("The folder {folder} cannot be used ({reason}): make it writable.", folder=path.parent, reason=error.strerror)
+        text = tr("The folder {folder} cannot be used ({reason}): make it writable.", folder=path.parent, reason=reason(error))
         raise StoreError(text) from error

@@ -9,6 +9,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.core.failure_details import failure_details
+from app.core.os_words import reason
 from app.core.words import mark, tr
 from app.services.environment import describe
 from app.ui import theme
@@ -49,4 +50,4 @@ def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8", errors="replace")[-READ_LIMIT:]
     except OSError as error:
-        return tr("{file} cannot be read ({reason}).", file=path.name, reason=error.strerror)
+        return tr("{file} cannot be read ({reason}).", file=path.name, reason=reason(error))

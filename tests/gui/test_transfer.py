@@ -146,10 +146,10 @@ def test_an_export_that_cannot_be_written_leaves_the_old_file(qtbot, window, ric
 
     monkeypatch.setattr(transfer_module, "chats_json", fail)
     window.services.transfer.export_all(tmp_path / "x.json")
-    assert "No space left" in window.banner.text and (tmp_path / "x.json").read_text() == "before"
+    assert "(the disk is full)" in window.banner.text and (tmp_path / "x.json").read_text() == "before"
     assert list(tmp_path.glob("*.part")) == []
     window.services.transfer.export_all(tmp_path / "no" / "x.json")
-    assert "No such file" in window.banner.text
+    assert "(it is not there)" in window.banner.text
 
 
 def test_files_dropped_on_the_list_are_imported_and_others_are_not(qtbot, window, rich, tmp_path):

@@ -131,9 +131,9 @@ def test_a_file_of_a_newer_version_names_what_to_do(tmp_path: Path):
 
 
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path):
-    with pytest.raises(ArchiveError, match="No such file"):
+    with pytest.raises(ArchiveError, match="it is not there"):
         read_chats(tmp_path / "gone.json")
-    with pytest.raises(ArchiveError, match="Is a directory"):
+    with pytest.raises(ArchiveError, match="it is a folder"):
         read_chats(tmp_path)
 
 

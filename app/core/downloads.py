@@ -9,9 +9,8 @@ from typing import Literal
 from app.core.engine_words import engine_words
 from app.core.figures import size, size_of
 from app.core.words import tr, trn
-from engine.models.download_types import DownloadPlan, Progress
+from engine.models.download_types import REPAIR, DownloadPlan, Progress
 
-REPAIR = "repair "  # how a plan is called that fetches damaged files again, before the model's id
 Stage = Literal["asking", "queued", "running", "paused", "waiting", "failed", "done", "cancelling"]
 
 

@@ -176,6 +176,7 @@ SENTENCES: tuple[str, ...] = (
     mark("{file} has {name} in {kind}, which is not supported."),
     mark("{file} has no tensor for {name}: it is incomplete."),
     mark("{name} is being fetched now: stop it first."),
+    mark("{name} is not on this machine: there is nothing to delete."),
     mark("Something else than {file} was sent ({sent} bytes instead of {size})"),
     mark("if this network has a login page, log in, then try again."),
     mark("The hub describes {name} in a way not understood"),

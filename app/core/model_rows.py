@@ -206,7 +206,11 @@ def _hub_row(model: HubModel, shelf: Shelf) -> ModelRow:
         model.repository,
         _facts(model.size_bytes, "", model.licence, model.gated),
         tr("ready") if here else "" if model.supported else tr("does not run here"),
-        draft=draft_words(model.draft) if model.supported else tr("Models of the family {family} do not run here.", family=family),
+        draft=tr("Models of the family {family} do not run here.", family=family)
+        if not model.supported
+        else draft_words(model.draft)
+        if model.takes_draft
+        else tr("Runs without a draft."),
         fit=fit,
         actions=() if not model.supported else ("chat",) if here else (_get(fit),),
         loads=model.repository,

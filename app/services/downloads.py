@@ -10,12 +10,12 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.downloads import REPAIR, Download, Stage, Trouble
+from app.core.downloads import Download, Stage, Trouble
 from app.services.background import Background
 from app.services.settings import KeyValueStore
 from app.store import StoreError
 from engine import SlipstreamError, models
-from engine.models.download_types import DownloadPlan, DownloadProblem, DownloadState, Progress
+from engine.models.download_types import REPAIR, DownloadPlan, DownloadProblem, DownloadState, Progress
 
 AT_ONCE = 2
 REFRESH_MS = 250  # progress is told at most this often

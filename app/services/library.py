@@ -11,7 +11,7 @@ from typing import Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.downloads import REPAIR, Trouble
+from app.core.downloads import Trouble
 from app.core.figures import size
 from app.core.model_rows import Shelf
 from app.core.suggestion import suggested
@@ -21,7 +21,7 @@ from app.services.downloads import Downloads, trouble
 from app.services.settings import KeyValueStore
 from app.store import StoreError
 from engine import SlipstreamError, models
-from engine.models.download_types import DownloadPlan
+from engine.models.download_types import REPAIR, DownloadPlan
 from engine.models.entries import PairEntry
 from engine.models.paths import models_folder
 from engine.models.store_types import HubModel, InstalledModel

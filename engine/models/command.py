@@ -14,7 +14,7 @@ from typing import Any
 
 from engine.errors import ModelError, RequestError
 from engine.events import LoadProgress
-from engine.models.download_types import DownloadPlan, Progress
+from engine.models.download_types import REPAIR, DownloadPlan, Progress
 from engine.models.room import gigabytes
 
 Interrupts = Callable[[], AbstractContextManager[threading.Event]]  # Ctrl-C sets the event
@@ -94,7 +94,7 @@ def _search(arguments: argparse.Namespace, interrupts: Interrupts) -> int:
         size = gigabytes(model.size_bytes) if model.size_bytes is not None else "?"
         facts = [model.family or "unknown family", "draft " + model.draft if model.draft else "no draft known"]
         facts += ["gated"] if model.gated else []
-        facts.append((fit.words if fit else "size unknown") if model.supported else "does not run with a draft here")
+        facts.append((fit.words if fit else "size unknown") if model.supported else "does not run here")
         print(f"{model.repository:<50} {size:>9}  {', '.join(facts)}")
     if not found:
         print(f"The hub has no model named like {arguments.text!r}.", file=sys.stderr)
@@ -131,7 +131,8 @@ def _fetch(plan: DownloadPlan, again: str, interrupts: Interrupts) -> int:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if outcome == "done":
-        print(f"{plan.id} is ready: slipstream generate --model {plan.id} --prompt ...")
+        model = plan.id.removeprefix(REPAIR)
+        print(f"{model} is ready: slipstream generate --model {model} --prompt ...")
         return 0
     here = f" at {gigabytes(last[0].done)} of {gigabytes(last[0].total)}" if last else ""
     print(f"slipstream: Paused{here}: `{again}` goes on from there.", file=sys.stderr)

@@ -7,6 +7,8 @@ from typing import Literal
 
 from engine.errors import SlipstreamError
 
+REPAIR = "repair "  # how a plan is called that fetches damaged files again, before the model's id
+
 ProblemKind = Literal["gated", "missing", "token", "network", "proxy", "certificate", "disk", "hash", "rate"]
 Phase = Literal["waiting", "downloading", "retrying", "checking"]
 Outcome = Literal["done", "paused", "cancelled"]

@@ -34,7 +34,7 @@ class InstalledModel:
 class HubModel:
     """A model that the hub offers. ``size_bytes`` None: the hub does not say. ``draft`` is the repository of its draft, if known.
 
-    ``supported``: its family runs here (with or without a draft). ``licence`` is the hub's tag, "" where there is none.
+    ``supported``: its family runs here, ``takes_draft``: with a draft or lookup. ``licence`` is the hub's tag, "" for none.
     """
 
     repository: str
@@ -45,6 +45,7 @@ class HubModel:
     family: str
     supported: bool
     draft: str | None
+    takes_draft: bool = True
 
 
 @dataclass(frozen=True, slots=True)

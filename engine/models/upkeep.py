@@ -13,7 +13,7 @@ from engine.errors import Cancelled, ModelError, UnknownModel
 from engine.models import locate, manifest, paths
 from engine.models.catalog import list_pairs, read_catalog
 from engine.models.download import list_downloads
-from engine.models.download_types import DownloadPlan
+from engine.models.download_types import REPAIR, DownloadPlan
 from engine.models.hub_paths import current_snapshot, hub_cache, is_repository
 from engine.models.inventory import installed, size_on_disk
 from engine.models.pairing import catalog_draft, local_bases
@@ -61,7 +61,7 @@ def plan_repair(model_id: str, token: str | None = None) -> DownloadPlan:
         files += [file for file in read_repository(part, token, snapshot.name).files if file.path in damaged]
     name = model_id.rsplit("/", 1)[-1]
     repositories = tuple(dict.fromkeys(file.repository for file in files))
-    return DownloadPlan(f"repair {model_id}", name, repositories, tuple(files), sum(file.size for file in files), 0)
+    return DownloadPlan(f"{REPAIR}{model_id}", name, repositories, tuple(files), sum(file.size for file in files), 0)
 
 
 def delete_model(model_id: str) -> int:
@@ -74,6 +74,8 @@ def delete_model(model_id: str) -> int:
     running = {repository for state in list_downloads() if state.running for repository in state.plan.repositories}
     if running & set(parts):
         raise ModelError(f"{model_id} is being fetched: stop the download first.")
+    if not any(_is_here(part) for part in parts):
+        raise ModelError(f"{model_id} is not on this machine: there is nothing to delete.")
     if len(parts) > 1 or model_id not in parts:
         ready = {entry.id for entry in list_pairs() if entry.state == "ready"}
         others = [pair for pair in read_catalog() if pair.id in ready and {pair.target, pair.draft} - {None} != set(parts)]
@@ -152,6 +154,11 @@ def _folder(part: str) -> Path:
     if folder is None:
         raise ModelError(f"{part} is not on this machine: fetch it with `slipstream models add {part}`.")
     return folder
+
+
+def _is_here(part: str) -> bool:
+    own = Path(part).expanduser()
+    return part == STARTER_ID or own.is_dir() or current_snapshot(part) is not None or locate.find(part) is not None
 
 
 def _other_repair(part: str) -> str:

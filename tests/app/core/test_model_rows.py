@@ -130,6 +130,12 @@ def test_a_family_that_does_not_run_here_is_not_offered():
     assert only.actions == () and "do not run here" in only.draft
 
 
+def test_a_family_that_runs_without_a_draft_only_is_offered_and_said():
+    found = HubModel("org/phi", 1, 10, False, "mit", "phi3", True, None, takes_draft=False)
+    (only,) = model_rows(Shelf(found=(found,)), [])
+    assert only.actions == ("get",) and only.draft == "Runs without a draft."
+
+
 def test_a_search_keeps_the_rows_that_have_all_its_words_and_everything_that_is_fetched():
     shelf = Shelf((STARTER, LARGE, SMALL))
     downloads = [Download("other", "running", plan("other", "org/other"))]

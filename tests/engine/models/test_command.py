@@ -43,6 +43,8 @@ def test_a_model_is_added_listed_verified_and_removed(hub: HubServer, run) -> No
     assert run("verify", "org/model") == (0, "org/model: every file is whole\n", "")
     code, out, _ = run("remove", "org/model")
     assert code == 0 and "0.2 MB are free again" in out and installed() == []
+    code, out, err = run("remove", "org/model")
+    assert (code, out) == (1, "") and err == "slipstream: org/model is not on this machine: there is nothing to delete.\n"
 
 
 def test_the_list_as_json_holds_pairs_models_and_downloads(hub: HubServer, run) -> None:
@@ -65,7 +67,9 @@ def test_a_damaged_model_fails_with_the_command_that_repairs_it(hub: HubServer, 
     assert err == (
         "slipstream: org/model is damaged (model.safetensors): run `slipstream models verify org/model --repair`.\n"
     )
-    assert run("verify", "org/model", "--repair")[0] == 0
+    assert run("verify", "org/model", "--repair")[:2] == (
+        0, "org/model is ready: slipstream generate --model org/model --prompt ...\n"
+    )  # fmt: skip
     assert run("verify", "org/model")[0] == 0
     assert run("verify", "org/model", "--repair")[1] == "org/model: every file is whole\n"
 

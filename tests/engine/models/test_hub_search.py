@@ -8,6 +8,7 @@ from engine.errors import UnknownModel
 from engine.models import Downloader, DownloadPlan, plan_download, read_token, resolve_pair, search_hub
 from engine.models.catalog import CatalogPair
 from engine.models.pairing import draft_matches, plain_name
+from engine.targets.families import known_families, supported_families
 from tests.hub_server import HubServer
 from tests.remote_models import QWEN3, add_model
 
@@ -24,6 +25,13 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> CatalogPair:
     for module in ("catalog", "planning", "pairing", "fit"):
         monkeypatch.setattr(f"engine.models.{module}.read_catalog", lambda: [pair])
     return pair
+
+
+def test_every_family_that_mlx_lm_runs_is_supported() -> None:
+    from mlx_lm.utils import MODEL_REMAPPING
+
+    assert {"phi3", "gemma2", "mixtral", "qwen3", *MODEL_REMAPPING} <= known_families()
+    assert set(supported_families()) < known_families() and "exotic" not in known_families()
 
 
 def test_a_search_tells_what_a_choice_needs(hub: HubServer, catalog: CatalogPair) -> None:

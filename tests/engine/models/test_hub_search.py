@@ -7,6 +7,7 @@ import pytest
 from engine.errors import UnknownModel
 from engine.models import Downloader, DownloadPlan, plan_download, read_token, resolve_pair, search_hub
 from engine.models.catalog import CatalogPair
+from engine.models.download_types import DownloadProblem
 from engine.models.pairing import draft_matches, plain_name
 from engine.targets.families import known_families, supported_families
 from tests.hub_server import HubServer
@@ -22,7 +23,7 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> CatalogPair:
     names = ("org/base", "org/base-4bit", "labs/base-DFlash")
     sizes = [None] * 6
     pair = CatalogPair("pair", "Pair", "A pair.", "qwen3", "4-bit", *names, 16, *sizes, "MIT", False)
-    for module in ("catalog", "planning", "pairing", "fit"):
+    for module in ("planning", "pairing", "fit", "catalog"):  # the last: the others are imported with what it has
         monkeypatch.setattr(f"engine.models.{module}.read_catalog", lambda: [pair])
     return pair
 
@@ -149,3 +150,9 @@ def test_only_what_is_read_of_a_repository_is_fetched(hub: HubServer, catalog: C
     plan: DownloadPlan = plan_download("org/model")
     assert {file.path for file in plan.files} == {"README.md", "config.json", "model.safetensors", "chat_template.jinja",
                                                   "tokenizer.json", "tokenizer.model", "LICENSE"}  # fmt: skip
+
+
+def test_an_address_that_is_none_is_named(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "example")
+    with pytest.raises(DownloadProblem, match=r"^example cannot be reached"):
+        search_hub("model")

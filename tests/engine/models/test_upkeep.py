@@ -32,7 +32,7 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> list[CatalogPair]:
     """A catalog of two pairs with one target and of one apart."""
     pairs = [catalog_pair("first", "org/target", "org/draft-a"), catalog_pair("second", "org/target", "org/draft-b"),
              catalog_pair("third", "org/other", "org/draft-c")]  # fmt: skip
-    for module in ("catalog", "upkeep", "inventory", "planning", "pairing", "fit"):
+    for module in ("upkeep", "inventory", "planning", "pairing", "fit", "catalog"):  # the last: others are imported with it
         monkeypatch.setattr(f"engine.models.{module}.read_catalog", lambda: pairs)
     return pairs
 

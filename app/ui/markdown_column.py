@@ -84,8 +84,9 @@ class MarkdownColumn(QWidget):
             self._rest.start(min(round(REST * spent * 1_000), LONGEST_REST_MS))
 
     def _feed_splitter(self) -> None:
-        self._splitter.feed(self.text[self._taken :])
-        self._taken = len(self.text)
+        if self._taken < len(self.text):
+            self._splitter.feed(self.text[self._taken :])
+            self._taken = len(self.text)
 
     def _sync(self) -> None:
         blocks = self._splitter.blocks

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from app.core.chat import Chat, ChatMessage, Role, State, fenced, untitled
 from app.core.figures import statistics_line
@@ -12,6 +13,12 @@ from app.core.words import tr
 
 # Names that Windows reserves, for files that travel.
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
+def with_ending(name: str, chosen_filter: str) -> Path:
+    """``name`` as it is, or with the ending of the file dialog's ``chosen_filter``, like "JSON (*.json)", where it has none."""
+    path, ending = Path(name), re.search(r"\*(\.\w+)", chosen_filter)
+    return path if path.suffix or ending is None else path.with_name(path.name + ending.group(1))
 
 
 def chat_markdown(chat: Chat, messages: Sequence[ChatMessage]) -> str:

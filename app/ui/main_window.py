@@ -41,7 +41,7 @@ from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.models.manager import ModelManager
 from app.ui.notifier import Notifier
-from app.ui.options_pane import OptionsPane
+from app.ui.options_pane import NARROWEST_WINDOW, OptionsPane
 from app.ui.panes import restore_panes, save_panes
 from app.ui.shelf_view import ShelfView, damage_words
 from app.ui.sidebar import Sidebar
@@ -141,7 +141,7 @@ class MainWindow(QMainWindow):
         whole.addWidget(self._rule())
         whole.addWidget(self.meter)
         self.setCentralWidget(central)
-        self.setMinimumSize(720, 480)
+        self.setMinimumSize(NARROWEST_WINDOW, 480)
         self.resize(1080, 740)
 
     def _rule(self) -> QFrame:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 ROOM = 920  # pixels for all three panes
+NARROWEST_WINDOW = 720  # without the pane
 
 
 class OptionsPane(QObject):
@@ -78,7 +79,7 @@ class OptionsPane(QObject):
         return False
 
     def _make_room(self) -> None:
-        """In a narrow window the list of chats gives way while the pane is open."""
+        """In a narrow window the list of chats gives way while the pane is open; where that is not enough the window widens."""
         narrow = not self.panel.isHidden() and self._window.width() < ROOM
         sidebar = self._window.sidebar
         if narrow and not sidebar.isHidden():
@@ -87,6 +88,9 @@ class OptionsPane(QObject):
         elif not narrow and self.hid_sidebar:
             self.hid_sidebar = False
             sidebar.show()
+        chat, panel = self._window.splitter.widget(1), self.panel
+        both = chat.minimumWidth() + self._window.splitter.handleWidth() + panel.minimumWidth()
+        self._window.setMinimumWidth(NARROWEST_WINDOW if panel.isHidden() else max(NARROWEST_WINDOW, both))
 
     def restyle(self) -> None:
         """Follows the palette."""

@@ -138,11 +138,13 @@ class OptionsPanel(QScrollArea):
         form.addRow(self.new_seed)
         for name, value in ((tr("As the model does"), None), (tr("On"), True), (tr("Off"), False)):
             self.thinking.addItem(name, value)
+        self.thinking.setMinimumWidth(self.thinking.sizeHint().width())
         self._row(form, tr("Thinking"), self.thinking)
         form.addRow(self.drop_oldest)
         form.addRow(self.reset)
         self.setWidget(page)
-        self.setMinimumWidth(max(NARROWEST, page.minimumSizeHint().width()))  # words are longer in some languages
+        needed = page.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width()  # words are longer in some languages
+        self.setMinimumWidth(max(NARROWEST, needed))
 
     def _row(self, form: QFormLayout, text: str, field: QWidget) -> None:
         label = QLabel(text)

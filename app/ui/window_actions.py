@@ -11,7 +11,7 @@ from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from app.core.engine_words import engine_words
-from app.core.export import file_name
+from app.core.export import file_name, with_ending
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
 from app.services.settings import TEXT_SIZES, ChatMode
@@ -114,9 +114,9 @@ class WindowActions:
         if chat is None:
             return
         suggested = str(Path.home() / file_name(chat, "md"))
-        name, _filter = QFileDialog.getSaveFileName(self._window, tr("Export chat"), suggested, tr(EXPORTS))
+        name, chosen = QFileDialog.getSaveFileName(self._window, tr("Export chat"), suggested, tr(EXPORTS))
         if name:
-            self.write_export(Path(name))
+            self.write_export(with_ending(name, chosen))
 
     def write_export(self, path: Path) -> None:
         """Writes the open chat to ``path``, as JSON if it ends in .json or .slipchat."""
@@ -127,9 +127,9 @@ class WindowActions:
     def export_all(self) -> None:
         """Saves all chats in one file."""
         suggested = str(Path.home() / tr("Slipstream chats.json"))
-        name, _filter = QFileDialog.getSaveFileName(self._window, tr("Export all chats"), suggested, tr(ALL_EXPORTS))
+        name, chosen = QFileDialog.getSaveFileName(self._window, tr("Export all chats"), suggested, tr(ALL_EXPORTS))
         if name:
-            self._services.transfer.export_all(Path(name))
+            self._services.transfer.export_all(with_ending(name, chosen))
 
     def import_chats(self) -> None:
         """Asks for exported chats and takes them in."""

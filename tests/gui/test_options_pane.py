@@ -155,3 +155,13 @@ def test_the_settings_choose_what_new_chats_begin_with(qtbot, window):
     box.activated.emit(box.currentIndex())
     assert window.services.conversation.options.current.temperature == 1.0
     dialog.close()
+
+
+def test_the_pane_covers_nothing_in_the_narrowest_window(qtbot, window):
+    window.resize(window.minimumSize())
+    before, chat, panel = window.minimumWidth(), window.splitter.widget(1), window.options.panel
+    window.options.set_open(True)
+    qtbot.waitUntil(lambda: chat.geometry().right() < panel.geometry().left(), timeout=2_000)
+    assert panel.geometry().right() <= window.splitter.rect().right()
+    window.options.set_open(False)
+    assert window.minimumWidth() == before

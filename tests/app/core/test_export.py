@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.core.chat import Attachment, Chat, ChatMessage
-from app.core.export import chat_markdown, file_name
+from app.core.export import chat_markdown, file_name, with_ending
 from app.core.figures import answer_statistics
 from tests.app.core import recordings
 
@@ -62,3 +64,16 @@ def test_any_title_makes_a_file_name_that_can_be_written(tmp_path_factory: pytes
     file.write_text("{}")
     assert file.parent == tmp_path_factory.getbasetemp()
     file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "path"),
+    [
+        ("/a/Rainbows", "JSON (*.json)", "/a/Rainbows.json"),
+        ("/a/Rainbows", "Slipstream chat (*.slipchat)", "/a/Rainbows.slipchat"),
+        ("/a/Rainbows.md", "JSON (*.json)", "/a/Rainbows.md"),
+        ("/a/Rainbows", "", "/a/Rainbows"),
+    ],
+)
+def test_a_name_without_an_ending_gets_the_one_that_was_chosen(name: str, chosen: str, path: str) -> None:
+    assert with_ending(name, chosen) == Path(path)

@@ -41,7 +41,7 @@ from app.ui.meter_strip import MeterStrip
 from app.ui.model_picker import ModelPicker
 from app.ui.models.manager import ModelManager
 from app.ui.notifier import Notifier
-from app.ui.options_pane import NARROWEST_WINDOW, OptionsPane
+from app.ui.options_pane import NARROWEST_CHAT, NARROWEST_WINDOW, OptionsPane
 from app.ui.panes import restore_panes, save_panes
 from app.ui.shelf_view import ShelfView, damage_words
 from app.ui.sidebar import Sidebar
@@ -132,7 +132,7 @@ class MainWindow(QMainWindow):
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setSizes([230, 850, 300])
         self.sidebar.setMinimumWidth(160)
-        chat.setMinimumWidth(460)
+        chat.setMinimumWidth(NARROWEST_CHAT)
         central = QWidget()
         whole = QVBoxLayout(central)
         whole.setContentsMargins(0, 0, 0, 0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 ROOM = 920  # pixels for all three panes
-NARROWEST_WINDOW = 720  # without the pane
+NARROWEST_WINDOW, NARROWEST_CHAT = 720, 460  # without the pane
 
 
 class OptionsPane(QObject):
@@ -88,9 +88,8 @@ class OptionsPane(QObject):
         elif not narrow and self.hid_sidebar:
             self.hid_sidebar = False
             sidebar.show()
-        chat, panel = self._window.splitter.widget(1), self.panel
-        both = chat.minimumWidth() + self._window.splitter.handleWidth() + panel.minimumWidth()
-        self._window.setMinimumWidth(NARROWEST_WINDOW if panel.isHidden() else max(NARROWEST_WINDOW, both))
+        both = NARROWEST_CHAT + self._window.splitter.handleWidth() + self.panel.minimumWidth()
+        self._window.setMinimumWidth(NARROWEST_WINDOW if self.panel.isHidden() else max(NARROWEST_WINDOW, both))
 
     def restyle(self) -> None:
         """Follows the palette."""

@@ -42,6 +42,7 @@ def resolve(bundle: Bundle, keep: str, upgrade: bool = False) -> str:
 def _environment(bundle: Bundle) -> dict[str, str]:
     """uv listens to its own variables; what was said to pip is passed on. Without a target it assumes an older macOS."""
     environment = dict(os.environ) | {"MACOSX_DEPLOYMENT_TARGET": ".".join(map(str, bundle.min_os))}
+    environment.setdefault("UV_NATIVE_TLS", "1")  # the system's certificates, as pip takes them
     for ours, theirs in (
         ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"),
         ("PIP_EXTRA_INDEX_URL", "UV_INDEX"),

@@ -111,6 +111,17 @@ def test_the_window_stays_smooth_while_it_thinks_and_writes_formulas(qtbot, wind
     check_smooth(qtbot, window, loader, 4.0)
 
 
+def test_the_window_stays_smooth_below_a_hundred_messages(qtbot, window, loader):
+    store = window.services.store
+    chat = store.create_chat("Long")
+    for _ in range(50):
+        store.add_message(chat.id, "user", "And then?", "sent")
+        store.add_message(chat.id, "assistant", PASSAGE, "done")
+    window.services.conversation.open(chat.id)
+    check_smooth(qtbot, window, loader, 4.0)
+    assert len(window.services.conversation.messages) == 102
+
+
 @pytest.mark.slow
 def test_the_window_stays_smooth_at_400_tokens_a_second_for_20_seconds(qtbot, window, loader):
     check_smooth(qtbot, window, loader, 20.0)

@@ -85,6 +85,7 @@ def make_window(qtbot) -> Iterator[Callable[[Services], MainWindow]]:
         window = MainWindow(services)
         made.append(window)
         window.show()
+        window.activateWindow()  # on a screen without a window manager nobody else does
         qtbot.waitExposed(window)
         return window
 

@@ -53,6 +53,11 @@ def measure(engine: Engine, prompt: Prompt, max_tokens: int) -> dict[str, Any]:
             rates[name].append(end.statistics.decode_tok_s)
             if rates[name][-1] == max(rates[name]):
                 ends[name] = end
+    return record(rates, ends)
+
+
+def record(rates: dict[str, list[float]], ends: dict[str, Finished]) -> dict[str, Any]:
+    """What is kept of a prompt: its rates by setting, and what the controller's answer among ``ends`` was made of."""
     chosen = ends["controller"].statistics
     return {
         "tokens": chosen.completion_tokens,

@@ -24,7 +24,7 @@ from engine.bench.suite import Prompt, read_suite
 from engine.decoding.controller import Choice, Controller
 from engine.decoding.curve import CostCurve
 from engine.engine import Engine
-from tests.perf.controller import SETTINGS, print_table, ratios
+from tests.perf.controller import SETTINGS, print_table, ratios, record
 
 GAINS = 1.02  # of plain decoding: below it lookup alone is not worth fixing
 
@@ -69,15 +69,7 @@ def measure(engine: Engine, prompt: Prompt, max_tokens: int, curve: CostCurve) -
             continue
         rate, ends[name] = answer(engine, prompt, name, max_tokens, curve)
         rates[name] = [rate]
-    chosen = ends["controller"].statistics
-    return {
-        "tokens": chosen.completion_tokens,
-        "rates": rates,
-        "tokens_per_cycle": chosen.tokens_per_cycle,
-        "lookup_share": chosen.lookup_accepted / max(1, chosen.completion_tokens - 1),
-        "parked_cycles": chosen.parked_cycles,
-        "identical": all(end.token_ids == ends["plain"].token_ids for end in ends.values()),
-    }
+    return record(rates, ends)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from app import launch
 from app.display import has_display
 from engine import __version__
 
-VERBS = ("generate", "bench", "train-draft", "models", "selftest")
+VERBS = ("generate", "bench", "train-draft", "models", "doctor", "selftest")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -39,8 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments and arguments[0] in (*VERBS, "--debug"):
         from engine.cli import main as run_command
 
+        verb = next((argument for argument in arguments if argument != "--debug"), "")
+        if verb == "doctor":  # nothing more is imported before it, so that it can say what is missing
+            from app.doctor import examinations
+
+            return run_command(arguments, ((), examinations()))
         launch.prepare()
-        if "selftest" in arguments:
+        if verb == "selftest":
             from app.selftest import after, before
 
             return run_command(arguments, (before(), after()))

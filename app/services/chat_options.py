@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,9 +13,11 @@ from app.core.chat import Chat
 from app.core.options import BUILT_IN, ChatOptions, Preset, user_preset
 from app.core.words import tr
 from app.services.settings import SettingsService
-from app.store import ChatStore
+from app.store import ChatStore, StoreError
 
 PRESETS = "presets"
+NEW = "options:new"  # what was set for a chat that has no message yet
+log = logging.getLogger(__name__)
 
 
 class ChatOptionsService(QObject):
@@ -48,13 +51,17 @@ class ChatOptionsService(QObject):
         return begun.with_values(preset.values) if preset is not None else begun
 
     def follow(self, chat: Chat | None) -> None:
-        """Another chat is open; None: a new one without a message."""
-        self._chat, self._own = chat, dict(chat.options) if chat is not None else {}
+        """Another chat is open; None: the new one without a message, which is as it was left."""
+        self._chat, self._own = chat, dict(chat.options if chat is not None else self._store.setting(NEW, {}))
         self.changed.emit(self.current)
 
     def created(self, chat: Chat) -> None:
-        """The new chat got its first message: what was set for it is its own now."""
+        """The new chat got its first message: what was set for it is its own now, and the next one begins anew."""
         self._chat, self._own = chat, dict(chat.options)
+        try:
+            self._store.set_setting(NEW, {})
+        except StoreError as error:
+            log.warning("%s not kept: %s", NEW, error)
 
     @property
     def for_new_chat(self) -> dict[str, Any]:
@@ -66,10 +73,14 @@ class ChatOptionsService(QObject):
         checked = options.checked()
         if checked == self.current:
             return
+        values = checked.values()
         if self._chat is not None:
-            self._store.set_options(self._chat.id, checked.values())
-            self._chat = replace(self._chat, options=checked.values())
-        self._own = checked.values()
+            self._store.set_options(self._chat.id, values)
+            self._chat = replace(self._chat, options=values)
+        else:
+            values = {} if checked == self.default else values
+            self._store.set_setting(NEW, values)
+        self._own = values
         self.changed.emit(checked)
 
     # Presets

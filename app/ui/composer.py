@@ -102,6 +102,16 @@ class Composer(QWidget):
             self.add_paste(text)
         self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
 
+    def append(self, text: str) -> None:
+        """Puts ``text`` below what is written; text too large to lay out becomes an attachment."""
+        written = self.text()
+        whole = f"{written}\n\n{text}" if written.strip() else text
+        if is_editable(whole):
+            self.edit.setPlainText(whole)
+            self.edit.moveCursor(self.edit.textCursor().MoveOperation.End)
+        else:
+            self.add_paste(text)
+
     @property
     def unsettled(self) -> bool:
         """Whether ``draft_changed`` is still to come for what was written."""

@@ -21,6 +21,6 @@ def open_url(window: MainWindow, url: QUrl) -> None:
             window.services.transfer.import_files([Path(url.toLocalFile())])
         elif prompt := prompt_of(url.toString(QUrl.ComponentFormattingOption.FullyEncoded)):
             window.do.new_chat()
-            window.composer.set_text(prompt)
+            window.composer.append(prompt)  # below what was written there before
     except LinkError as error:
         window.banner.show_message(str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
+from app.core.chat import Attachment
 from app.core.engine_words import engine_words
 from app.core.export import file_name, with_ending
 from app.core.words import mark, tr
@@ -166,24 +168,34 @@ class WindowActions:
             if window.composer.has_content:
                 window.loading.explain()
             return
-        window.banner.hide()
-        key, known = window.writing.draft_key(talk.chat), len(talk.messages)
-        talk.send(window.composer.text(), self._services.settings.current.mode, window.composer.attachments)
-        if len(talk.messages) > known:
+        key = window.writing.draft_key(talk.chat)
+        if self._ask(window.composer.text(), window.composer.attachments):
             window.composer.clear()
             talk.remember(key, "")
+
+    def _ask(self, text: str, attachments: Sequence[Attachment] = ()) -> bool:
+        """Whether the message is in its chat now, answered or not."""
+        talk, known = self._services.conversation, len(self._services.conversation.messages)
+        self._window.banner.hide()
+        talk.send(text, self._services.settings.current.mode, attachments)
+        return len(talk.messages) > known
 
     def attach_files(self) -> None:
         """Asks for files to go with the message."""
         self._window.writing.choose_files()
 
     def use_example(self, text: str) -> None:
-        """Sends an example prompt, or only writes it while the engine is not ready."""
-        self._window.composer.set_text(text)
-        if self._window.situation().idle:
-            self.send()
-        else:
-            self._window.composer.setFocus()
+        """Sends an example prompt, or only writes it while the engine is not ready; what is being written stays."""
+        window, talk, idle = self._window, self._services.conversation, self._window.situation().idle
+        key = window.writing.draft_key(talk.chat)
+        if idle and self._ask(text):
+            talk.remember(key, "")
+            window.writing.save()  # it belongs to the chat that has begun now
+        elif not idle and window.composer.has_content:
+            window.loading.explain()
+        elif not idle:
+            window.composer.set_text(text)
+            window.composer.setFocus()
 
     def stop(self) -> None:
         """Stops loading, answering or comparing; what has arrived stays."""

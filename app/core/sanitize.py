@@ -26,9 +26,14 @@ def clean_text(text: str) -> str:
 def break_long_runs(text: str, limit: int = 2000) -> str:
     """``text`` for display, with a zero-width space in every run of more than ``limit`` (at least 1) characters.
 
-    Qt's layout takes time quadratic in a run without a space. Never store or copy the result.
+    Qt's layout takes time quadratic in a run without a space. Never store or copy the result: see ``without_breaks``.
     """
     return re.sub(rf"\S{{{limit + 1},}}", lambda run: _broken(run.group(), limit), text)
+
+
+def without_breaks(shown: str, source: str) -> str:
+    """What ``break_long_runs`` made of a part of ``source``, as it was written; as it is where ``source`` has such spaces."""
+    return shown if BREAK in source else shown.replace(BREAK, "")
 
 
 def _broken(run: str, limit: int) -> str:

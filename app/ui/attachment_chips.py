@@ -225,6 +225,6 @@ class _SentFile(QWidget):
             whole = self._attachment.text
             rest = len(whole) - SHOWN
             more = "\n" + trn("… and {count} more character", "… and {count} more characters", rest) if rest > 0 else ""
-            self.text.setPlainText(break_long_runs(whole[:SHOWN]) + more)
+            self.text.show_plain(whole[:SHOWN] + more)
             self._layout.addWidget(self.text)
             self.text.fit()

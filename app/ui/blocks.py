@@ -26,7 +26,7 @@ from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
 
 from app.core.blocks import Block
 from app.core.math_text import Formula, take_formulas
-from app.core.sanitize import BREAK, break_long_runs
+from app.core.sanitize import break_long_runs, without_breaks
 from app.core.words import tr
 from app.ui import theme
 from app.ui.links import ask_to_open
@@ -42,11 +42,24 @@ LONGEST_NAME = 80  # characters of an image's address, which may hold the whole 
 CELL_CHARACTERS = 14  # a column of a table that is too wide is at least that wide
 
 
+def as_written(copied: QMimeData, source: str) -> QMimeData:
+    """What was ``copied`` of ``source``, without the spaces that were put into it for the layout only."""
+    text = without_breaks(copied.text(), source)
+    if text == copied.text():
+        return copied
+    whole = QMimeData()
+    whole.setText(text)
+    if copied.hasHtml():
+        whole.setHtml(without_breaks(copied.html(), source))
+    return whole
+
+
 class TextBlock(QTextBrowser):
-    """Read-only text without frame or scroll bars, fixed to the height of its content."""
+    """Read-only text without frame or scroll bars, fixed to the height of its content; copied as it was written."""
 
     def __init__(self, name: str, text_size: int, parent: QWidget | None = None):
         super().__init__(parent)
+        self.source = ""  # what is shown, as it was written
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -61,6 +74,15 @@ class TextBlock(QTextBrowser):
         self.document().setUndoRedoEnabled(False)
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.set_text_size(text_size)
+
+    def show_plain(self, text: str) -> None:
+        """Shows ``text`` as it is."""
+        self.source = text
+        self.setPlainText(break_long_runs(text))
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Qt's hook for copying and dragging."""
+        return as_written(super().createMimeDataFromSelection(), self.source)
 
     def set_text_size(self, percent: int) -> None:
         """Text in percent of the system font."""
@@ -120,6 +142,7 @@ class ProseBlock(TextBlock):
     def _draw(self) -> None:
         if self._block is None:
             return
+        self.source = self._block.text
         text = NAMELESS_IMAGE.sub(lambda found: f"![{NO_NAME}](" if found["code"] is None else found[0], self._block.text)
         text, self._formulas = take_formulas(break_long_runs(text), MARK)
         if self._block.kind != "table":
@@ -188,11 +211,11 @@ class ProseBlock(TextBlock):
                     text = QTextCursor(self.document())
                     text.setPosition(first)
                     text.setPosition(last, QTextCursor.MoveMode.KeepAnchor)
-                    parts.append(source or text.selectedText().replace("\u2028", "\n").replace(BREAK, ""))
+                    parts.append(source or text.selectedText().replace("\u2028", "\n"))
                 place += 1
             lines.append("".join(parts))
             block = block.next()
-        return "\n".join(lines)
+        return without_breaks("\n".join(lines), self.source)
 
     def _put_formulas(self) -> None:
         found = self.document().find(MARKED) if self._formulas else QTextCursor()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from PySide6.QtCore import QMargins, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QMargins, QMimeData, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication, QPaintEvent, QResizeEvent, QTextCursor, QWheelEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
@@ -12,6 +12,7 @@ from app.core.blocks import Block
 from app.core.sanitize import break_long_runs
 from app.core.words import tr
 from app.ui import theme
+from app.ui.blocks import as_written
 from app.ui.highlight import CodeHighlighter
 
 COPIED_MS = 1_500
@@ -23,6 +24,7 @@ class CodeEdit(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
+        self.source = ""  # what is shown, as it was written
         self.setReadOnly(True)
         self.setAccessibleName(tr("Code"))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -32,6 +34,10 @@ class CodeEdit(QPlainTextEdit):
         self.setUndoRedoEnabled(False)
         self.document().setDocumentMargin(0)
         self.viewport().setAutoFillBackground(False)
+
+    def createMimeDataFromSelection(self) -> QMimeData:
+        """Qt's hook for copying and dragging."""
+        return as_written(super().createMimeDataFromSelection(), self.source)
 
     def fit(self) -> None:
         """Room for every line, and for the scroll bar where a line is wider than the view."""
@@ -90,6 +96,7 @@ class CodeBlock(QFrame):
         """Shows ``block``. Growing code is appended to, and coloured once, when its fence closes."""
         before, self._block = self._block, block
         shown_before, self._shown = self._shown, break_long_runs(block.text)
+        self.edit.source = block.text
         if self._shown.startswith(shown_before):
             cursor = QTextCursor(self.edit.document())
             cursor.movePosition(QTextCursor.MoveOperation.End)

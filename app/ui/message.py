@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QTextEdit, QT
 from app.core.answer_details import answer_details, note
 from app.core.chat import ChatMessage, State
 from app.core.figures import statistics_line
-from app.core.sanitize import break_long_runs
 from app.core.words import mark, tr
 from app.ui import theme
 from app.ui.answer_body import AnswerBody
@@ -52,7 +51,7 @@ class UserMessage(QWidget):
         if not message.content:
             self._text.hide()
         layout.addWidget(self._more)
-        self._text.setPlainText(break_long_runs(message.content[:SHOWN_OF_USER]))
+        self._text.show_plain(message.content[:SHOWN_OF_USER])
         self.restyle(text_size)
 
     def text_widgets(self) -> list[QTextEdit | QPlainTextEdit]:
@@ -62,7 +61,7 @@ class UserMessage(QWidget):
     def show_all(self) -> None:
         """Lays the whole message out."""
         self._more.hide()
-        self._text.setPlainText(break_long_runs(self.message.content))
+        self._text.show_plain(self.message.content)
         self._text.fit()
 
     def restyle(self, text_size: int) -> None:

@@ -11,8 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import mlx.core as mx
-
 from engine.answer import Answer
 from engine.decoding.baseline import decode_baseline
 from engine.decoding.controller import Controller, FixedLength
@@ -30,18 +28,20 @@ from engine.memory import give_back
 from engine.prefill.attention import attention_weights
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
+from engine.prefill.margin import top2_margin
 from engine.prefill.scorers import choose_tokens
 from engine.prefill.selection import Run, describe, runs_of
 from engine.prefill.sparse import sparse_prefill
-from engine.prefix.boundaries import continued_prefix, parting_places
+from engine.prefix.boundaries import Encode, continued_prefix, parting_places
 from engine.prefix.cache import PrefixCache
 from engine.prefix.recording import Recording
 from engine.pressure import guarded
 from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.targets.protocol import Cache, Target
 from engine.text.chat import encode_chat
-from engine.text.detokenize import make_detokenizer
+from engine.text.detokenize import make_detokenizer, token_bytes
 from engine.text.thinking import opening_tag
+from engine.text.tool_calls import tool_syntax
 from engine.training.settings import TrainingEvent, TrainingSettings
 
 TAIL = 16  # tokens of a prompt's end that hold any opening tag
@@ -66,13 +66,13 @@ class Engine:
         chunk: int,
     ):
         self.info = info
-        self._target, self._tokenizer, self._drafters, self._stop_ids = target, tokenizer, drafters, stop_ids
-        self._controllers, self._exactness = controllers or {}, exactness
-        self._prefix = prefix
+        self._target, self._tokenizer, self._drafters, self.stop_ids = target, tokenizer, drafters, stop_ids
+        self._controllers, self._exactness, self._prefix = controllers or {}, exactness, prefix
         self._learner, self._reassemble = learner, reassemble
         self._unsettled: Generator[None] | None = None
         self._owner, self._closed = threading.get_ident(), False
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
+        self.tool_syntax = tool_syntax(tokenizer)  # how this model calls tools; None where it does not
         self._chunk = chunk
 
     @property
@@ -80,13 +80,19 @@ class Engine:
         """Tokens of one prefill pass: prompts are cut at its multiples, in every mode. A power of two."""
         return self._chunk
 
-    def encode(self, messages: Sequence[Message], thinking: bool | None = None) -> list[int]:
+    def encode(
+        self, messages: Sequence[Message], thinking: bool | None = None, tools: Sequence[str] = (), raw: bool = False
+    ) -> list[int]:
         """Prompt token ids of a chat, as ``generate`` would run them."""
-        return encode_chat(self._tokenizer, messages, thinking)
+        return encode_chat(self._tokenizer, messages, thinking, tools, raw)
 
     def count_tokens(self, messages: Sequence[Message]) -> int:
         """How many prompt tokens a chat makes, its template included."""
         return len(self.encode(messages))
+
+    def token_bytes(self) -> dict[int, bytes]:
+        """The bytes of every token: what one spells by itself may be part of a character only."""
+        return token_bytes(self._tokenizer)
 
     def decode(self, token_ids: Sequence[int]) -> str:
         """Text of token ids, special tokens included: for reports, not for streaming."""
@@ -100,15 +106,19 @@ class Engine:
         ``Finished`` when the target's logits stop being numbers: what the events said until then stands, no token is made up.
         """
         self._check_owner()
-        request.check_vocabulary(self._target.shape.vocab_size)
         self._drop_unsettled()
         start = time.perf_counter()
-        fitted = fit_context(request, partial(self.encode, thinking=request.thinking), self.info.context_length)
+        fitted = self._fit(request)
         if request.sparse is not None:
             fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted, request.thinking))
         drafter, reason = self._choose(request)
         cancel = cancel or threading.Event()
         return guarded(self._run(request, fitted, drafter, reason, cancel, start), self._shed, cancel)
+
+    def check(self, request: GenerationRequest) -> int:
+        """How many tokens the prompt has; raises what ``generate`` would before its events. Allowed between those of another."""
+        self._check_owner()
+        return len(self._fit(request).ids)
 
     def settle(self) -> bool:
         """Does one chunk's work, if any is left, towards the next turn of the chat answered last; True while there may be more.
@@ -128,14 +138,7 @@ class Engine:
     def top2_margin(self, token_ids: Sequence[int]) -> float:
         """How far, in logits, the target's first choice after ``token_ids`` leads its second: how near a tie is."""
         self._check_owner()
-        if not all(0 <= token < self._target.shape.vocab_size for token in token_ids):  # MLX would read outside the table
-            raise RequestError(f"A token id is outside the model's vocabulary of {self._target.shape.vocab_size:,}.")
-        cache = self._target.make_cache()
-        for outcome in prefill(self._target, cache, token_ids, None, (), self._chunk, threading.Event()):
-            if isinstance(outcome, Prefilled):
-                best = mx.sort(outcome.logits[0].astype(mx.float32))[-2:]
-                return float(mx.diff(best)[0])
-        raise RequestError("There is no token to look at: give at least one.")
+        return top2_margin(self._target, token_ids, self._chunk)
 
     def measure_exactness(self) -> tuple[int, ...]:
         """``info.exact_widths``, measured now where they are not known yet; none where nothing can be proposed."""
@@ -201,6 +204,15 @@ class Engine:
             raise RequestError("This model cannot learn: load it by its name first.")
         return self._learner
 
+    def _fit(self, request: GenerationRequest) -> Fitted:
+        request.check_vocabulary(self._target.shape.vocab_size)
+        if request.tools and self.tool_syntax is None:
+            raise RequestError("This model was not made to call tools: leave tools out, or choose another model.")
+        return fit_context(request, self._encoder(request), self.info.context_length)
+
+    def _encoder(self, request: GenerationRequest) -> Encode:
+        return partial(self.encode, thinking=request.thinking, tools=request.tools, raw=request.raw)
+
     def _choose(self, request: GenerationRequest) -> tuple[Drafter | None, str | None]:
         """The drafter to use, and the reason for a fallback."""
         if request.mode == "baseline":
@@ -220,11 +232,8 @@ class Engine:
         self._target.make_sparse_cache()  # refuses before anything is done
         prompt = describe(self._tokenizer, fitted.messages, fitted.ids, thinking)
         attend = partial(attention_weights, self._target, prompt.ids, prompt.turn, self.prefill_chunk)
-        kept = choose_tokens(sparse, prompt, self._piece, attend)
+        kept = choose_tokens(sparse, prompt, lambda token: self.decode([token]), attend)
         return None if kept.all() else tuple(runs_of(kept))
-
-    def _piece(self, token: int) -> str:
-        return self._tokenizer.decode([token])
 
     def _run(
         self,
@@ -240,7 +249,7 @@ class Engine:
         controller = self._controllers.get(drafter.mode) if drafter else None
         costs = controller.costs if controller else None
         open_tag = opening_tag(self.decode(prompt[-TAIL:]))
-        answer = Answer(self._tokenizer, self._stop_ids, request.stop, len(prompt), start, reason, costs, open_tag)
+        answer = Answer(self._tokenizer, self.stop_ids, request.stop, len(prompt), start, reason, costs, open_tag)
         yield from answer.notices(fitted)
         cache = self._target.make_cache() if fitted.runs is None else self._target.make_sparse_cache()
         sampler = Sampler.of(request, prompt)
@@ -264,7 +273,7 @@ class Engine:
                 target=self._target,
                 cache=cache,
                 sampler=sampler,
-                stop_ids=self._stop_ids,
+                stop_ids=self.stop_ids,
                 max_tokens=min(request.max_tokens, room),
                 cancel=cancel,
                 position=len(prompt),
@@ -282,7 +291,7 @@ class Engine:
                 if isinstance(event, Started):
                     event = replace(event, open_tag=open_tag)
                 if isinstance(event, Finished) and recording is not None:
-                    self._unsettled = self._settle(fitted.messages, open_tag + event.text, request.thinking)
+                    self._unsettled = self._settle(fitted.messages, open_tag + event.text, self._encoder(request))
                 yield event
 
     @contextmanager
@@ -306,8 +315,7 @@ class Engine:
         if prefix is None or answer.cache:
             yield None
             return
-        encode = partial(self.encode, thinking=request.thinking)
-        places = partial(parting_places, encode, fitted.messages, fitted.ids)
+        places = partial(parting_places, self._encoder(request), fitted.messages, fitted.ids)
         recording = prefix.begin(fitted.ids, cache, session, places, cancel)
         answer.cached_tokens, answer.cache = recording.tokens, recording.source
         failed = False
@@ -320,10 +328,10 @@ class Engine:
             if not failed:
                 prefix.end(recording)
 
-    def _settle(self, messages: Sequence[Message], answer: str, thinking: bool | None) -> Generator[None]:
+    def _settle(self, messages: Sequence[Message], answer: str, encode: Encode) -> Generator[None]:
         """Prefills what every next prompt of the chat begins with, as far as whole chunks go, into the prefix cache."""
         prefix = self._prefix
-        ids = continued_prefix(partial(self.encode, thinking=thinking), messages, answer)
+        ids = continued_prefix(encode, messages, answer)
         end = len(ids) // self._chunk * self._chunk
         if prefix is None or end >= self.info.context_length or prefix.covered(ids[:end]) >= end:
             return

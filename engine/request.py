@@ -10,8 +10,8 @@ from typing import Literal
 from engine.errors import RequestError
 from engine.events import Mode
 
-Role = Literal["system", "user", "assistant"]
-ROLES: tuple[Role, ...] = ("system", "user", "assistant")
+Role = Literal["system", "user", "assistant", "tool"]
+ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
 Overflow = Literal["refuse", "drop_oldest"]
 Scorer = Literal["stride", "lexical", "attention"]
 MODES: tuple[Mode, ...] = ("auto", "dflash", "baseline", "lookup")
@@ -31,11 +31,23 @@ MAX_BIAS = 100.0
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A function that the model asks to be called; ``arguments`` is JSON text, ``id`` what the result names."""
+
+    name: str
+    arguments: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat."""
+    """One turn of a chat. ``tool_calls`` are an assistant's; a "tool" turn is the result of ``tool_call_id``; ``name`` speaks."""
 
     role: Role
     content: str
+    name: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 WHOLE_NUMBERS = ("max_tokens", "seed", "top_k", "block_length", "logprobs")
@@ -71,7 +83,9 @@ class GenerationRequest:
     what earlier requests left in the prefix cache nor leaves anything there. ``overflow`` says what happens to a chat that does not
     fit the context: "refuse" raises ``ContextOverflow``; "drop_oldest" leaves out the oldest turns and keeps system messages and
     the last user turn. ``sparse`` None reads the whole prompt. ``thinking`` turns the chat template's switch for thinking on or
-    off, where it has one; None leaves it as the template has it. Raises ``RequestError`` for values out of range.
+    off, where it has one; None leaves it as the template has it. ``tools`` are what the model may call, each the JSON text of a
+    tool as the OpenAI API has it; ``raw`` takes the messages' text as the prompt, without the chat template. Raises
+    ``RequestError`` for values out of range.
 
     A token is chosen in every mode in this order: ``logit_bias`` is added to the logits of its token ids;
     ``repetition_penalty`` divides the positive and multiplies the other logits of tokens in prompt or answer;
@@ -103,6 +117,8 @@ class GenerationRequest:
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = ()  # kept as pairs, so that a request can be hashed
     logprobs: int | None = None
     thinking: bool | None = None
+    tools: tuple[str, ...] = ()
+    raw: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -116,6 +132,8 @@ class GenerationRequest:
             raise RequestError(f"max_tokens is {self.max_tokens}: ask for at least 1.")
         if self.block_length is not None and not 2 <= self.block_length <= 64:
             raise RequestError(f"block_length is {self.block_length}: choose a value from 2 to 64.")
+        if self.sparse is not None and (self.tools or self.raw):
+            raise RequestError("A prompt with tools or without the chat template cannot be read in part: leave sparse prefill off.")
         object.__setattr__(self, "logit_bias", tuple(sorted(dict(self.logit_bias).items())))
         self._check_sampling()
 

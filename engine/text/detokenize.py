@@ -7,6 +7,8 @@ import re
 import weakref
 from typing import Any, Protocol
 
+SENTENCEPIECE_SPACE = "▁"
+
 
 class Detokenizer(Protocol):
     """One answer's text. ``push`` returns what became readable; ``flush`` what is left at the end."""
@@ -91,6 +93,19 @@ def _tables(tokenizer: Any) -> tuple[dict[int, bytes] | None, dict[int, int]]:
     if tokenizer not in _KNOWN:
         _KNOWN[tokenizer] = (byte_table(tokenizer), fallback_bytes(tokenizer))
     return _KNOWN[tokenizer]
+
+
+def token_bytes(tokenizer: Any) -> dict[int, bytes]:
+    """Token id to the bytes it stands for, alone."""
+    table, fallback = _tables(tokenizer)
+    if table is not None:
+        return table
+    added = tokenizer.added_tokens_decoder
+    spelled = {
+        token_id: (text if token_id in added else text.replace(SENTENCEPIECE_SPACE, " ")).encode(errors="replace")
+        for text, token_id in tokenizer.get_vocab().items()
+    }
+    return spelled | {token_id: bytes([byte]) for token_id, byte in fallback.items()}
 
 
 def fallback_bytes(tokenizer: Any) -> dict[int, int]:

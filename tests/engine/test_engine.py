@@ -180,7 +180,7 @@ def test_both_modes_commit_the_same_tokens_before_a_stop_string(engine: Engine) 
 
 def test_an_answer_that_ends_by_itself_says_so_and_hides_the_stop_token(engine: Engine) -> None:
     end = finished(run(engine, PALINDROME, mode="dflash", max_tokens=200))
-    assert end.reason == "stop" and end.token_ids[-1] in engine._stop_ids
+    assert end.reason == "stop" and end.token_ids[-1] in engine.stop_ids
     assert "<|im_end|>" not in end.text
 
 

@@ -69,7 +69,7 @@ def test_a_value_of_another_kind_is_refused_before_anything_meets_it(settings: d
         GenerationRequest.of("hello", **settings)
 
 
-@pytest.mark.parametrize("message", [Message("tool", "4"), Message("user", None), Message("robot", "x")])  # type: ignore[arg-type]
+@pytest.mark.parametrize("message", [Message("function", "4"), Message("user", None), Message("robot", "x")])  # type: ignore[arg-type]
 def test_a_message_that_no_chat_has_is_refused(message: Message) -> None:
     with pytest.raises(RequestError, match="A message has the role"):
         GenerationRequest((Message("user", "hello"), message))

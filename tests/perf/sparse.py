@@ -67,7 +67,7 @@ def answer(engine: Engine, ready: Prefilled, cache: Any) -> list[int]:
     tokens, logits = [], ready.logits
     while len(tokens) < ANSWER_TOKENS:
         tokens.append(int(mx.argmax(logits[0]).item()))
-        if tokens[-1] in engine._stop_ids:
+        if tokens[-1] in engine.stop_ids:
             break
         logits = engine._target.forward(mx.array(tokens[-1:]), cache).logits
     return tokens
@@ -84,7 +84,7 @@ def run(engine: Engine, messages: list[Message], sparse: SparsePrefill | None, t
     else:
         prompt = describe(engine._tokenizer, messages, ids)
         attend = partial(attention_weights, target, ids, prompt.turn, engine.prefill_chunk)
-        kept = choose_tokens(sparse, prompt, engine._piece, attend)
+        kept = choose_tokens(sparse, prompt, lambda token: engine.decode([token]), attend)
         cache, share = target.make_sparse_cache(), float(kept.mean())
         outcomes = sparse_prefill(target, cache, ids, runs_of(kept), None, (), engine.prefill_chunk, never)
     *_, ready = outcomes

@@ -80,7 +80,7 @@ def test_a_span_with_the_rare_words_of_the_question_scores_highest(engine: Engin
     text = f"{filler[:middle]}The code of Zanzibar is 48213. {filler[middle:]}"
     messages = (Message("user", text), Message("assistant", "Read."), Message("user", "What is the code of ZANZIBAR in the river?"))
     prompt = describe(engine._tokenizer, messages, engine.encode(messages))
-    scores = lexical_scores(prompt, engine._piece)
+    scores = lexical_scores(prompt, lambda token: engine.decode([token]))
     best = sorted(np.argsort(-scores)[:2])
     start, stop = spans(len(prompt.ids))[best[0]][0], spans(len(prompt.ids))[best[1]][1]
     assert best[1] - best[0] == 1 and "code of Zanzibar" in engine.decode(prompt.ids[start:stop])
@@ -97,7 +97,7 @@ def test_every_scorer_keeps_what_must_stay(engine: Engine, scorer: Any) -> None:
     messages = (Message("user", "word " * 900), Message("assistant", "Yes."), Message("user", "And?"))
     prompt = describe(engine._tokenizer, messages, engine.encode(messages))
     attend = partial(attention_weights, engine._target, prompt.ids, prompt.turn, 256)
-    kept = choose_tokens(SparsePrefill(0.5, scorer), prompt, engine._piece, attend)
+    kept = choose_tokens(SparsePrefill(0.5, scorer), prompt, lambda token: engine.decode([token]), attend)
     assert kept[always_kept(prompt)].all() and 0.45 < kept.mean() <= 0.5
 
 

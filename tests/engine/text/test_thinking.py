@@ -142,14 +142,16 @@ def test_the_engine_says_that_the_prompt_left_thinking_open_and_how_long_it_thou
     engine = load(str(starter.target))
     try:
         engine._tokenizer._tokenizer.chat_template = SWITCHED.replace("<think>\n", "One, two, three, four, <think>\n", 1)
-        settled: list[tuple[str, bool | None]] = []
+        settled: list[tuple[str, list[int]]] = []
         settle = engine._settle
-        monkeypatch.setattr(engine, "_settle", lambda chat, text, on: settled.append((text, on)) or settle(chat, text, on))
+        record = lambda chat, text, encode: settled.append((text, encode(chat))) or settle(chat, text, encode)  # noqa: E731
+        monkeypatch.setattr(engine, "_settle", record)
         events = list(engine.generate(GenerationRequest.of("Count", mode="lookup", max_tokens=6, thinking=True)))
         started = next(event for event in events if isinstance(event, Started))
         statistics = events[-1].statistics
         assert started.open_tag == "<think>"
-        assert settled == [("<think>" + events[-1].text, True)], "the next prompt begins with what the template makes of both"
+        prompt = engine.encode([Message("user", "Count")], thinking=True)
+        assert settled == [("<think>" + events[-1].text, prompt)], "the next prompt begins with what the template makes of both"
         assert statistics.thinking_tokens == 6 and statistics.thinking_s == pytest.approx(statistics.decode_s)
         events = list(engine.generate(GenerationRequest.of("Count", mode="lookup", max_tokens=6, thinking=False)))
         assert next(event for event in events if isinstance(event, Started)).open_tag == ""

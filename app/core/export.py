@@ -11,6 +11,7 @@ from app.core.chat import Chat, ChatMessage, Role, State, fenced, untitled
 from app.core.figures import statistics_line
 from app.core.words import tr
 
+_ENDING = re.compile(r"\.[A-Za-z]\w{0,9}")  # of a file's kind, and no part of a title like "Plan 3.5" or "Dr. Smith"
 # Names that Windows reserves, for files that travel.
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -18,7 +19,7 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 def with_ending(name: str, chosen_filter: str) -> Path:
     """``name`` as it is, or with the ending of the file dialog's ``chosen_filter``, like "JSON (*.json)", where it has none."""
     path, ending = Path(name), re.search(r"\*(\.\w+)", chosen_filter)
-    return path if path.suffix or ending is None else path.with_name(path.name + ending.group(1))
+    return path if _ENDING.fullmatch(path.suffix) or ending is None else path.with_name(path.name + ending.group(1))
 
 
 def chat_markdown(chat: Chat, messages: Sequence[ChatMessage]) -> str:

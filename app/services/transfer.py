@@ -62,6 +62,8 @@ class Transfer(QObject):
 
     def import_files(self, paths: Sequence[Path]) -> None:
         """Takes in every chat of each exported file, or none of that file's; while an import goes on, after it."""
+        if not paths:
+            return
         if self._importing:
             self._waiting += paths
             return

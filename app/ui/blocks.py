@@ -59,7 +59,7 @@ class TextBlock(QTextBrowser):
 
     def __init__(self, name: str, text_size: int, parent: QWidget | None = None):
         super().__init__(parent)
-        self.source = ""  # what is shown, as it was written
+        self.written = ""  # what is shown, as it was written
         self.setAccessibleName(name)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -77,12 +77,12 @@ class TextBlock(QTextBrowser):
 
     def show_plain(self, text: str) -> None:
         """Shows ``text`` as it is."""
-        self.source = text
+        self.written = text
         self.setPlainText(break_long_runs(text))
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Qt's hook for copying and dragging."""
-        return as_written(super().createMimeDataFromSelection(), self.source)
+        return as_written(super().createMimeDataFromSelection(), self.written)
 
     def set_text_size(self, percent: int) -> None:
         """Text in percent of the system font."""
@@ -142,7 +142,7 @@ class ProseBlock(TextBlock):
     def _draw(self) -> None:
         if self._block is None:
             return
-        self.source = self._block.text
+        self.written = self._block.text
         text = NAMELESS_IMAGE.sub(lambda found: f"![{NO_NAME}](" if found["code"] is None else found[0], self._block.text)
         text, self._formulas = take_formulas(break_long_runs(text), MARK)
         if self._block.kind != "table":
@@ -215,7 +215,7 @@ class ProseBlock(TextBlock):
                 place += 1
             lines.append("".join(parts))
             block = block.next()
-        return without_breaks("\n".join(lines), self.source)
+        return without_breaks("\n".join(lines), self.written)
 
     def _put_formulas(self) -> None:
         found = self.document().find(MARKED) if self._formulas else QTextCursor()

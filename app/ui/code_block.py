@@ -24,7 +24,7 @@ class CodeEdit(QPlainTextEdit):
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
-        self.source = ""  # what is shown, as it was written
+        self.written = ""  # what is shown, as it was written
         self.setReadOnly(True)
         self.setAccessibleName(tr("Code"))
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -37,7 +37,7 @@ class CodeEdit(QPlainTextEdit):
 
     def createMimeDataFromSelection(self) -> QMimeData:
         """Qt's hook for copying and dragging."""
-        return as_written(super().createMimeDataFromSelection(), self.source)
+        return as_written(super().createMimeDataFromSelection(), self.written)
 
     def fit(self) -> None:
         """Room for every line, and for the scroll bar where a line is wider than the view."""
@@ -96,7 +96,7 @@ class CodeBlock(QFrame):
         """Shows ``block``. Growing code is appended to, and coloured once, when its fence closes."""
         before, self._block = self._block, block
         shown_before, self._shown = self._shown, break_long_runs(block.text)
-        self.edit.source = block.text
+        self.edit.written = block.text
         if self._shown.startswith(shown_before):
             cursor = QTextCursor(self.edit.document())
             cursor.movePosition(QTextCursor.MoveOperation.End)

@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from app.core.chat import Attachment
 from app.core.engine_words import engine_words
-from app.core.export import file_name, with_ending
+from app.core.export import file_name
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
 from app.services.settings import TEXT_SIZES, ChatMode
@@ -21,6 +21,7 @@ from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
 from app.ui.meter_details import MeterDetails
 from app.ui.palette import Palette, entries_of
+from app.ui.saving import ask_place
 from app.ui.settings_dialog import SettingsDialog
 from engine import SlipstreamError
 from engine.models import PairEntry, list_pairs
@@ -115,10 +116,9 @@ class WindowActions:
         chat = self._services.conversation.chat
         if chat is None:
             return
-        suggested = str(Path.home() / file_name(chat, "md"))
-        name, chosen = QFileDialog.getSaveFileName(self._window, tr("Export chat"), suggested, tr(EXPORTS))
-        if name:
-            self.write_export(with_ending(name, chosen))
+        path = ask_place(self._window, tr("Export chat"), file_name(chat, "md"), tr(EXPORTS))
+        if path is not None:
+            self.write_export(path)
 
     def write_export(self, path: Path) -> None:
         """Writes the open chat to ``path``, as JSON if it ends in .json or .slipchat."""
@@ -128,10 +128,9 @@ class WindowActions:
 
     def export_all(self) -> None:
         """Saves all chats in one file."""
-        suggested = str(Path.home() / tr("Slipstream chats.json"))
-        name, chosen = QFileDialog.getSaveFileName(self._window, tr("Export all chats"), suggested, tr(ALL_EXPORTS))
-        if name:
-            self._services.transfer.export_all(with_ending(name, chosen))
+        path = ask_place(self._window, tr("Export all chats"), tr("Slipstream chats.json"), tr(ALL_EXPORTS))
+        if path is not None:
+            self._services.transfer.export_all(path)
 
     def import_chats(self) -> None:
         """Asks for exported chats and takes them in."""

@@ -6,7 +6,8 @@ import json
 import zipfile
 
 import pytest
-from PySide6.QtCore import QMimeData, QModelIndex, Qt, QUrl
+from PySide6.QtCore import QMimeData, QModelIndex, Qt, QTimer, QUrl
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 
 from app.core.chat import Attachment
 from app.services import transfer as transfer_module
@@ -226,3 +227,29 @@ def test_times_and_options_of_an_imported_chat_that_cannot_be_are_put_right(qtbo
     for name in ("x.md", "x.json"):
         window.do.write_export(tmp_path / name)
         assert (tmp_path / name).exists()
+
+
+@pytest.mark.parametrize("button", [QMessageBox.StandardButton.Yes, QMessageBox.StandardButton.Cancel])
+def test_a_file_that_only_the_added_ending_names_is_replaced_after_a_question(qtbot, window, rich, tmp_path, monkeypatch, button):
+    there = tmp_path / "notes.md"
+    there.write_text("precious")
+    typed = str(tmp_path / "notes")  # about which the system's dialog has nothing to ask
+    monkeypatch.setattr(QFileDialog, "getSaveFileName", staticmethod(lambda *_arguments: (typed, "Markdown (*.md)")))
+
+    def answer():
+        box = QApplication.activeModalWidget()
+        asked.append(box.text())
+        box.button(button).click()
+
+    asked: list[str] = []
+    QTimer.singleShot(0, answer)
+    window.do.export_chat()
+    wait_over(qtbot, window)
+    assert len(asked) == 1 and "notes.md" in asked[0]
+    assert (there.read_text() == "precious") is (button == QMessageBox.StandardButton.Cancel)
+
+
+def test_choosing_no_file_to_import_says_nothing(qtbot, window, monkeypatch):
+    monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_arguments: ([], "")))
+    window.do.import_chats()
+    assert window.banner.text == "" and not window.services.transfer.running

@@ -73,6 +73,10 @@ def test_any_title_makes_a_file_name_that_can_be_written(tmp_path_factory: pytes
         ("/a/Rainbows", "Slipstream chat (*.slipchat)", "/a/Rainbows.slipchat"),
         ("/a/Rainbows.md", "JSON (*.json)", "/a/Rainbows.md"),
         ("/a/Rainbows", "", "/a/Rainbows"),
+        ("/a/Rainbows.txt", "Markdown (*.md)", "/a/Rainbows.txt"),
+        ("/a/Plan 3.5", "JSON (*.json)", "/a/Plan 3.5.json"),
+        ("/a/Bill 1.2026", "Markdown (*.md)", "/a/Bill 1.2026.md"),
+        ("/a/Ask Dr. Smith", "Slipstream chat (*.slipchat)", "/a/Ask Dr. Smith.slipchat"),
     ],
 )
 def test_a_name_without_an_ending_gets_the_one_that_was_chosen(name: str, chosen: str, path: str) -> None:

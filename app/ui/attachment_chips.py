@@ -14,6 +14,7 @@ from app.core.words import tr, trn
 from app.ui import theme
 from app.ui.blocks import TextBlock
 from app.ui.flow_layout import FlowLayout
+from app.ui.labels import plain, tip
 
 NAME_LENGTH = 32  # characters of a file's name
 PREVIEW = 400  # characters in the tool tip
@@ -51,7 +52,7 @@ class AttachmentChip(QFrame):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         text = attachment.text[:PREVIEW]
-        self.setToolTip(break_long_runs(text if len(attachment.text) <= PREVIEW else f"{text} …", 80))
+        self.setToolTip(tip(break_long_runs(text if len(attachment.text) <= PREVIEW else f"{text} …", 80)))
         self.show_tokens(None)
         self.restyle()
 
@@ -199,7 +200,7 @@ class _SentFile(QWidget):
         self.button = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setCheckable(True)
         count = trn("{count} character", "{count} characters", len(attachment.text))
-        self.button.setText(f"{short_name(attachment.name)} · {count}".replace("&", "&&"))
+        self.button.setText(plain(f"{short_name(attachment.name)} · {count}"))
         self.button.setAccessibleName(tr("Attachment {name}, {size}", name=attachment.name, size=count))
         self.button.toggled.connect(self._unfold)
         self._layout = QVBoxLayout(self)

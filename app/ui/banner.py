@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolBut
 
 from app.core.words import tr
 from app.ui import theme
+from app.ui.labels import plain
 
 Until = Literal["dismissed", "ready", "chat", "undone"]
 Second = tuple[str, Callable[[], None]]
@@ -76,7 +77,7 @@ class Banner(QFrame):
         self.label.setText(text)
         self._until = until
         self._run = run
-        self.action.setText(action)
+        self.action.setText(plain(action))
         self.action.setVisible(bool(action))
         self.restyle()
         self.show()

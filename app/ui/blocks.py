@@ -29,6 +29,7 @@ from app.core.math_text import Formula, take_formulas
 from app.core.sanitize import break_long_runs, without_breaks
 from app.core.words import tr
 from app.ui import theme
+from app.ui.labels import tip
 from app.ui.links import ask_to_open
 
 NO_HTML = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
@@ -68,7 +69,7 @@ class TextBlock(QTextBrowser):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setOpenLinks(False)
         self.anchorClicked.connect(lambda url: ask_to_open(url, self.window()))
-        self.highlighted.connect(lambda url: self.setToolTip(url.toString()))  # where a link leads, before it is opened
+        self.highlighted.connect(lambda url: self.setToolTip(tip(url.toString())))  # where a link leads, before it is opened
         self.viewport().setAutoFillBackground(False)
         self.document().setDocumentMargin(0)
         self.document().setUndoRedoEnabled(False)
@@ -225,7 +226,7 @@ class ProseBlock(TextBlock):
                 formula = self._formulas[index]
                 style = QTextCharFormat(found.charFormat())
                 style.setProperty(SOURCE, formula.source)
-                style.setToolTip(formula.source)
+                style.setToolTip(tip(formula.source))
                 found.insertText(formula.shown.replace("\n", "\u2028"), style)
             found = self.document().find(MARKED, found)
 

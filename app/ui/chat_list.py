@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QAbstractItemDelegate, QAbstractItemView, QListVie
 from app.core.chat_rows import Row
 from app.core.words import tr
 from app.ui.chat_model import ChatDelegate, ChatModel, Index
+from app.ui.labels import plain
 
 
 class ChatList(QListView):
@@ -150,7 +151,7 @@ class ChatList(QListView):
         """The folders that a chat can be put into."""
         menu = QMenu(tr("Move to Folder"), parent or self)
         for name in self.folders():
-            menu.addAction(name, partial(self.move_asked.emit, chat_id, name))
+            menu.addAction(plain(name), partial(self.move_asked.emit, chat_id, name))
         menu.addAction(tr("New Folder …"), lambda: self.new_folder_asked.emit(chat_id))
         menu.addAction(tr("No Folder"), lambda: self.move_asked.emit(chat_id, ""))
         return menu

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 from app.core.chat_rows import Row
 from app.core.words import tr
 from app.ui import theme
+from app.ui.labels import tip
 
 CHAT_MIME = "application/x-slipstream-chat-id"
 IMPORTED = (".json", ".slipchat")
@@ -54,7 +55,7 @@ class ChatModel(QAbstractListModel):
         if role in (Roles.DisplayRole, Roles.EditRole):
             return row.text
         if role == Roles.ToolTipRole and row.kind == "chat":
-            return row.text
+            return tip(row.text)
         if role == Roles.AccessibleTextRole:
             return self._spoken(row)
         if role == Roles.FontRole and row.kind == "heading":

@@ -69,6 +69,7 @@ class CodeBlock(QFrame):
         super().__init__(parent)
         self._block, self._shown = Block("code", "", "", closed=False), ""
         self._language = QLabel()
+        self._language.setTextFormat(Qt.TextFormat.PlainText)
         self._copy, self._copy_below = self._button(), self._button()
         self._reset = QTimer(self, interval=COPIED_MS, singleShot=True)
         self._reset.timeout.connect(self._show_copy)

@@ -40,6 +40,7 @@ class CompareView(QWidget):
         self.verdict = QLabel(wordWrap=True)
         self.verdict.setFont(theme.figure_font(110, QFont.Weight.DemiBold))
         self.verdict.setAccessibleName(tr("Verdict"))
+        self.verdict.setTextFormat(Qt.TextFormat.PlainText)
         self.verdict.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.details = QLabel(wordWrap=True)
         self.details.setFont(theme.figure_font(90))

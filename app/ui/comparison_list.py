@@ -24,6 +24,7 @@ from app.core.figures import rate
 from app.core.words import tr
 from app.services.comparison_history import ComparisonHistory
 from app.ui import theme
+from app.ui.labels import tip
 
 ID = Qt.ItemDataRole.UserRole
 TITLE_LENGTH = 200
@@ -118,5 +119,5 @@ def _row(entry: ComparisonEntry) -> QTreeWidgetItem:
     prompt = " ".join(entry.prompt[:TITLE_LENGTH].split())
     item = QTreeWidgetItem([moment, prompt, entry.pair, arms, entry.verdict])
     item.setData(0, ID, entry.id)
-    item.setToolTip(1, prompt)
+    item.setToolTip(1, tip(prompt))
     return item

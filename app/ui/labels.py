@@ -1,13 +1,26 @@
-"""Small text widgets: a label that shortens what does not fit, and a number whose width never changes."""
+"""Small text widgets: a label that shortens what does not fit, a number whose width never changes, and texts for tool tips."""
 
 from __future__ import annotations
 
+from html import escape
+
+from PySide6 import QtGui
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFont, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
 
 from app.core.words import tr
 from app.ui import theme
+
+
+def tip(text: str) -> str:
+    """``text`` for a tool tip. Qt would read as HTML what looks like it, and texts of chats, files and models may."""
+    return f"<span style='white-space: pre-wrap'>{escape(text)}</span>" if QtGui.Qt.mightBeRichText(text) else text
+
+
+def plain(text: str) -> str:
+    """``text`` for a button or a menu, where Qt would take an ampersand for the mark of a key."""
+    return text.replace("&", "&&")
 
 
 class ElidedLabel(QLabel):
@@ -20,7 +33,7 @@ class ElidedLabel(QLabel):
 
     def setText(self, text: str) -> None:
         super().setText(text)
-        self.setToolTip(text)
+        self.setToolTip(tip(text))
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())

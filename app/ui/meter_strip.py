@@ -11,7 +11,7 @@ from app.core.figures import percent
 from app.core.meter import CHOSE_PLAIN, MeterSnapshot
 from app.core.words import mark, number, tr
 from app.ui import theme
-from app.ui.labels import ElidedLabel, Figure
+from app.ui.labels import ElidedLabel, Figure, tip
 
 MODE_WORDS = {"dflash": "DFlash", "baseline": mark("Plain"), "lookup": mark("Lookup"), "auto": mark("Auto")}
 PHASE_WORDS = {
@@ -155,7 +155,7 @@ class MeterStrip(QWidget):
         self.status.setToolTip(words)
         self.figures["first"].setToolTip(": ".join(filter(None, (self.figures["first"].accessibleName(), snapshot.cache))))
         self.reason.setVisible(snapshot.off_reason is not None)
-        self.reason.setToolTip(engine_words(snapshot.off_reason or ""))
+        self.reason.setToolTip(tip(engine_words(snapshot.off_reason or "")))
         self._colour()
 
     def show_note(self, text: str) -> None:
@@ -172,6 +172,7 @@ class MeterStrip(QWidget):
         title = tr("Lookup instead of a draft") if looked_up else tr("Speculation is off")
         box = QMessageBox(QMessageBox.Icon.Information, title, engine_words(self._snapshot.off_reason), parent=self)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        box.setTextFormat(Qt.TextFormat.PlainText)
         box.open()
 
     def resizeEvent(self, event: QResizeEvent) -> None:

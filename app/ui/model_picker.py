@@ -9,6 +9,7 @@ from app.core.engine_words import engine_words
 from app.core.words import tr
 from app.services.engine_client import EngineState
 from app.ui import theme
+from app.ui.labels import tip
 from engine import LoadProgress, PairInfo
 from engine.models import PairEntry
 
@@ -70,7 +71,7 @@ class ModelPicker(QWidget):
                 continue
             suffix = "" if entry.state == "ready" else f" ({tr(entry.state)})"
             self.box.addItem(entry.name + suffix, entry.id)
-            self.box.setItemData(self.box.count() - 1, entry.description, Qt.ItemDataRole.ToolTipRole)
+            self.box.setItemData(self.box.count() - 1, tip(entry.description), Qt.ItemDataRole.ToolTipRole)
         if self.box.findData(pair) < 0:
             self.box.addItem(_last_part(pair), pair)
         self.box.insertSeparator(self.box.count())
@@ -97,16 +98,16 @@ class ModelPicker(QWidget):
         self.load.setVisible(warn)
         self.details.setVisible(info is not None)
         self.details.setIcon(theme.icon("info", theme.current().quiet))
-        tip = ""
+        words = ""
         if info is not None:
             length = info.block_length
             drafted = tr("draft {name}, block length {length}", name=info.draft_name, length=length)
             draft = drafted if info.draft_name else engine_words(info.no_draft_reason or "")
             device = tr("{dtype} on {device}", dtype=info.dtype, device=info.device)
             context = tr("context {count} tokens", count=info.context_length)
-            tip = f"{info.name} · {draft} · {device} · {context}"
-            tip = " · ".join((tip, *map(engine_words, info.notices)))
-        self.box.setToolTip(tip)
+            words = f"{info.name} · {draft} · {device} · {context}"
+            words = " · ".join((words, *map(engine_words, info.notices)))
+        self.box.setToolTip(tip(words))
 
     def show_progress(self, progress: LoadProgress) -> None:
         """One step of loading."""

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QAbstractItemView, QListView, QStyle, QStyledItemD
 from app.core.engine_words import engine_words
 from app.core.model_rows import ModelRow
 from app.ui import theme
+from app.ui.labels import tip
 
 ROW = Qt.ItemDataRole.UserRole
 BAR = 3  # how high a progress bar is, in pixels
@@ -36,8 +37,10 @@ class RowModel(QAbstractListModel):
         match role:
             case Qt.ItemDataRole.DisplayRole:
                 return entry.name
-            case Qt.ItemDataRole.AccessibleTextRole | Qt.ItemDataRole.ToolTipRole:
+            case Qt.ItemDataRole.AccessibleTextRole:
                 return entry.spoken
+            case Qt.ItemDataRole.ToolTipRole:
+                return tip(entry.spoken)
             case Qt.ItemDataRole.UserRole:
                 return entry
         return None

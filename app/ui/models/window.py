@@ -68,6 +68,7 @@ class ModelsWindow(QWidget):
         self.detail = Detail()
         self.banner = Banner()
         self.job_label, self.job_bar, self.job_stop = QLabel(), QProgressBar(textVisible=False), QPushButton(tr("Stop"))
+        self.job_label.setTextFormat(Qt.TextFormat.PlainText)
         self.job_bar.setAccessibleName(tr("How far it is"))
         self.folder, self.gguf = QPushButton(tr("Open Folder …")), QPushButton(tr("Import GGUF …"))
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
@@ -305,6 +306,7 @@ class ModelsWindow(QWidget):
         if self._is_loaded(row.id):
             text += "\n" + tr("It is loaded now and will be unloaded.")
         box = QMessageBox(QMessageBox.Icon.Warning, tr("Delete model"), text, parent=self)
+        box.setTextFormat(Qt.TextFormat.PlainText)
         box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         delete = box.addButton(tr("Delete"), QMessageBox.ButtonRole.DestructiveRole)
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))

@@ -93,6 +93,7 @@ class Program(QObject):
         self.window.closing.connect(self._on_window_closing)
         application.commitDataRequest.connect(lambda _manager: self.services.conversation.save_partial())
         self.crash_log.on_error = self.window.failures.show_fault
+        self.crash_log.on_refusal = self.window.banner.show_message
         if self.crash_log.previous is not None:
             self._offer_crash_log()
         self.services.client.load(options.pair or self.services.settings.current.pair)

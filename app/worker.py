@@ -98,13 +98,15 @@ class Ended:
 class Failure:
     """The job failed. ``message`` is one line for the user; ``is_bug``: our doing, ``details`` has the traceback.
 
-    ``is_overflow``: the prompt does not fit the context, so asking the same again cannot help.
+    ``is_overflow``: the prompt does not fit the context, so asking the same again cannot help. ``retry`` False: the chats cannot
+    be read or written, or there is nothing to answer, and neither asking again nor another model helps.
     """
 
     message: str
     is_bug: bool = False
     details: str = ""
     is_overflow: bool = False
+    retry: bool = True
 
 
 Payload = Event | TrainingEvent | LoadProgress | Loaded | Counted | Failure | Ended

@@ -39,7 +39,7 @@ class ComparisonHistory(QObject):
         try:
             self._store.delete(comparison_id)
         except StoreError as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
         self.changed.emit()
 
     def _all(self) -> list[tuple[int, Comparison]]:
@@ -47,7 +47,7 @@ class ComparisonHistory(QObject):
         try:
             records = self._store.all()
         except StoreError as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
             return []
         for comparison_id, record in records:
             try:
@@ -63,5 +63,5 @@ class ComparisonHistory(QObject):
         try:
             self._store.add(to_record(comparison))
         except StoreError as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
         self.changed.emit()

@@ -95,14 +95,20 @@ class Conversation(QObject):
 
     # Chats
 
-    def open(self, chat_id: int | None, message_id: int | None = None) -> None:
+    def open(self, chat_id: int | None, message_id: int | None = None) -> bool:
         """Opens a chat, or an empty new one that is created with its first message. A running answer goes on.
 
-        With ``message_id`` the branch on show is one that holds this message.
+        With ``message_id`` the branch on show is one that holds this message. False: it cannot be read, and the chat before
+        stays; why comes by ``failed``.
         """
         self.leaving.emit()
-        self.chat = self.store.chat(chat_id) if chat_id is not None else None
-        self.tree = ChatTree(self.store.messages(self.chat.id) if self.chat is not None else ())
+        try:
+            chat = self.store.chat(chat_id) if chat_id is not None else None
+            messages = self.store.messages(chat.id) if chat is not None else []
+        except StoreError as error:
+            self.failed.emit(Failure(str(error), retry=False))
+            return False
+        self.chat, self.tree = chat, ChatTree(messages)
         self._take_partial()
         for message in self._unsaved.values():
             self.tree.replace(message)
@@ -113,6 +119,7 @@ class Conversation(QObject):
         self.options.follow(self.chat)
         self.opened.emit(self.chat, self.messages)
         self.remember("last_chat", self.chat.id if self.chat else None)  # its failure is told last, so that it stays on show
+        return True
 
     def refresh(self) -> None:
         """Reads the open chat's title, folder and options again after they were changed in the store."""
@@ -165,7 +172,7 @@ class Conversation(QObject):
         try:
             copy = self.store.copy_chat(replace(chat, title=title, pinned=False), self.tree.path(message_id))
         except StoreError as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
             return
         self.open(copy.id)
         self.chats_changed.emit()
@@ -198,14 +205,14 @@ class Conversation(QObject):
         self.leaving.emit()
         text = clean_text(text)
         if not text.strip() and not attachments:
-            self.failed.emit(Failure(tr("The prompt is empty: type something to answer.")))
+            self.failed.emit(Failure(tr("The prompt is empty: type something to answer."), retry=False))
             return False
         title = title_for(text, attachments)
         try:
             chat = self.chat or self.store.create_chat(title, options=self.options.for_new_chat)
             message = self.store.add_message(chat.id, "user", text, "sent", attachments=attachments, parent=parent_id)
         except StoreError as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
             return False
         first = self.messages[0] if self.messages and parent_id is None else None
         if first is not None and chat.title == title_for(first.content, first.attachments):
@@ -228,7 +235,7 @@ class Conversation(QObject):
             request = self._request(asked, "baseline" if mode == "baseline" else "dflash")
             reply = self.store.add_message(self.chat.id, "assistant", "", "streaming", parent=asked[-1].id)
         except (RequestError, StoreError) as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=not isinstance(error, StoreError)))
             return False
         if mode == "compare":
             self._compare_answer = reply
@@ -308,7 +315,7 @@ class Conversation(QObject):
         try:
             self._save(ended)
         except StoreError as error:
-            failure = failure or Failure(str(error))
+            failure = failure or Failure(str(error), retry=False)
             self._unsaved[ended.id] = ended
             self._again.start()
         self.tree.replace(ended)
@@ -328,7 +335,7 @@ class Conversation(QObject):
         try:
             write()
         except StoreError as error:
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
             return False
         return True
 
@@ -342,7 +349,7 @@ class Conversation(QObject):
                 self.store.update_message(self._compare_answer.id, content=text)
         except StoreError as error:
             self._save_timer.stop()  # one message is enough; the whole answer is tried again at its end
-            self.failed.emit(Failure(str(error)))
+            self.failed.emit(Failure(str(error), retry=False))
 
     def _save(self, message: ChatMessage) -> None:
         self.store.update_message(message.id, message.content, message.state, message.statistics)

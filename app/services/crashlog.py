@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 
 from app.core.words import tr
+from app.store import StoreError
 
 CRASH, PREVIOUS, LOG = "crash.log", "crash-previous.log", "slipstream.log"
 LOG_LIMIT = 1_000_000
@@ -26,6 +27,7 @@ class CrashLog:
         self._folder, self._hooks = folder, (sys.excepthook, threading.excepthook)
         self.previous = self._set_aside()
         self.on_error: Callable[[str, str], None] | None = None  # the line to show, and the traceback
+        self.on_refusal: Callable[[str], None] | None = None  # what the disk refused, in words
         self._file = (folder / CRASH).open("w", encoding="utf-8", errors="backslashreplace")
         self._handler = logging.FileHandler(folder / LOG, encoding="utf-8", errors="backslashreplace")
         self._handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
@@ -59,12 +61,18 @@ class CrashLog:
 
     def _on_uncaught(self, kind: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
         error = error if error is not None else kind()
+        in_window = threading.current_thread() is threading.main_thread()
+        if isinstance(error, StoreError):  # the disk's doing and no crash: nothing for the next start to tell about
+            log.error("the chats could not be read or written", exc_info=(kind, error, traceback))
+            if self.on_refusal is not None and in_window:
+                self.on_refusal(str(error))
+            return
         log.error("uncaught error", exc_info=(kind, error, traceback))
         self._file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')} uncaught error\n")
         self._file.writelines(tracebacks.format_exception(kind, error, traceback))
         self._file.flush()
         if sys.__stderr__ is not None:
             sys.__stderr__.writelines(tracebacks.format_exception(kind, error, traceback))
-        if self.on_error is not None and threading.current_thread() is threading.main_thread():
+        if self.on_error is not None and in_window:
             line = tr("Something went wrong ({kind}). The chat is saved; the details are in the log.", kind=kind.__name__)
             self.on_error(line, "".join(tracebacks.format_exception(kind, error, traceback)))

@@ -114,7 +114,7 @@ class Shelf(QObject):
         try:
             return self._store.deleted_chats()
         except StoreError as error:
-            self._talk.failed.emit(Failure(str(error)))
+            self._talk.failed.emit(Failure(str(error), retry=False))
             return []
 
     def restore(self, chat_id: int) -> None:

@@ -29,7 +29,9 @@ class FailureNotice(QObject):
         """One line, until its cause is gone."""
         window, state, text = self._window, self._window.services.client.state, engine_words(failure.message)
         second = self._copying(failure.message, failure.details) if failure.is_bug else None
-        if failure.is_overflow:
+        if not failure.retry:
+            window.banner.show_message(text)
+        elif failure.is_overflow:
             window.banner.show_message(text, tr("New chat"), window.do.new_chat_with_last_prompt, until="chat")
         elif state in (EngineState.LOST, EngineState.NO_MODEL):
             window.banner.show_message(text, *window.loading.way_back(), until="ready", second=second)

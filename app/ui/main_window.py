@@ -298,7 +298,8 @@ class MainWindow(QMainWindow):
         self.restoreGeometry(QByteArray.fromBase64(str(store.setting("geometry", "")).encode()))
         restore_panes(self)
         last = store.setting("last_chat")
-        self.services.conversation.open(last if isinstance(last, int) else None)
+        if not self.services.conversation.open(last if isinstance(last, int) else None):
+            self.services.conversation.open(None)
         self._on_state(self.services.client.state)
         if store.moved_aside is not None:
             text = damage_words(store.moved_aside.name, store.saved_chats)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QUrl
+from PySide6.QtCore import QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
@@ -63,8 +63,8 @@ class WindowActions:
         is_open = chat_id is not None and talk.chat is not None and talk.chat.id == chat_id
         if is_open and (message_id is None or message_id in [message.id for message in talk.messages]):
             self.show_chat()
-        else:
-            talk.open(chat_id, message_id)
+        elif not talk.open(chat_id, message_id):
+            QTimer.singleShot(0, window, window.fill_chats)  # the list marks the one that is open again
         if message_id is not None:
             window.transcript.reveal(message_id)
 

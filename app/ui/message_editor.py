@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
@@ -49,11 +49,18 @@ class MessageEditor(QWidget):
         layout.addWidget(self.edit)
         layout.addLayout(buttons)
         self.setFocusProxy(self.edit)
+        self.edit.installEventFilter(self)
 
     @property
     def text(self) -> str:
         """What is written now."""
         return self.edit.toPlainText()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Escape is the editor's while it has the focus, also when elsewhere it would stop an answer."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
+            event.accept()
+        return False
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Escape:

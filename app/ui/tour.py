@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
 SEEN = "tour_seen"
+ESCAPE = QKeySequence(Qt.Key.Key_Escape)
 WIDTH = 360
 STEPS = (
     (
@@ -66,7 +67,7 @@ class Tour(QFrame):
         layout.addWidget(self.text)
         layout.addLayout(foot)
         self.setFixedWidth(WIDTH)
-        self._escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), window, self.end, enabled=False)
+        self._escape = QShortcut(ESCAPE, window, self.end, enabled=False)
         window.services.conversation.message_added.connect(self.end)
         window.installEventFilter(self)
         self.hide()
@@ -82,15 +83,22 @@ class Tour(QFrame):
         self._window.services.conversation.remember(SEEN, True)
         self._window.do.show_chat()
         self._step = 0
-        self._escape.setEnabled(True)
+        self._take_escape(True)
         self._show()
 
     def end(self, *_anything: object) -> None:
         """Ends the tour; it can be started again from the Help menu."""
         if self.isVisible():
-            self._escape.setEnabled(False)
+            self._take_escape(False)
             self.hide()
             self._window.composer.setFocus()
+
+    def _take_escape(self, taken: bool) -> None:
+        """Escape is the tour's while that is there: of two that want a key Qt gives it to neither."""
+        stop = self._window.actions_by_id["stop"]
+        others = [keys for keys in stop.shortcuts() if keys != ESCAPE]
+        stop.setShortcuts(others if taken else [*others, ESCAPE])
+        self._escape.setEnabled(taken)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.isVisible():

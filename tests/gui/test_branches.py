@@ -179,6 +179,19 @@ def test_escape_leaves_the_message_as_it_was(qtbot, window, loader):
     assert window.services.conversation.version_of(first.id) == (1, 1)
 
 
+def test_escape_in_an_editor_leaves_the_answer_that_is_being_written_alone(qtbot, window, loader):
+    loader.script.rate, loader.script.tokens = 50.0, 400
+    window.composer.set_text("Why?")
+    window.do.send()
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
+    window.do.edit_message()
+    qtbot.keyClick(window.transcript.editing.editor.edit, Qt.Key.Key_Escape)
+    assert window.transcript.editing.editor is None and window.services.client.state is EngineState.DECODING
+    qtbot.keyClick(window.transcript, Qt.Key.Key_Escape)
+    wait_ready(qtbot, window.services.client)
+    assert window.services.conversation.messages[-1].state == "stopped"
+
+
 def test_what_was_edited_and_not_sent_is_there_again_after_another_chat(qtbot, window, loader):
     ask(qtbot, window, "Question")
     first = window.services.conversation.messages[0]

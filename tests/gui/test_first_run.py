@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.services import library
+from app.services.engine_client import EngineState
 from app.ui.tour import STEPS
 from engine import ModelError
 from engine.models.entries import PairEntry
@@ -113,3 +114,16 @@ def test_where_nothing_bigger_is_there_nothing_is_offered(qtbot, window, suggest
     suggestion.append(nothing)
     load(qtbot, window.services.client)
     qtbot.waitUntil(lambda: not window.empty.offer.isVisible())
+
+
+def test_escape_ends_the_tour_first_and_then_stops_what_runs(qtbot, make_window, services, loader):
+    loader.script.load_s = 20.0
+    window = make_window(services)
+    services.client.load("scripted")  # as at a first start, where the tour is there before the model is
+    tour = window.first_run.tour
+    tour.start()
+    window.composer.setFocus()
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Escape)
+    assert not tour.isVisible() and services.client.state is EngineState.LOADING
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: services.client.state is EngineState.NO_MODEL, timeout=5_000)

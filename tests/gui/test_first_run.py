@@ -120,6 +120,7 @@ def test_escape_ends_the_tour_first_and_then_stops_what_runs(qtbot, make_window,
     loader.script.load_s = 20.0
     window = make_window(services)
     services.client.load("scripted")  # as at a first start, where the tour is there before the model is
+    qtbot.waitUntil(window.isActiveWindow, timeout=2_000)
     tour = window.first_run.tour
     tour.start()
     window.composer.setFocus()

@@ -24,7 +24,7 @@ from engine.errors import RequestError
 from engine.events import BlockLength, Event, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.learning import Learner
-from engine.memory import give_back
+from engine.memory import give_back, kept_resident
 from engine.prefill.attention import attention_weights
 from engine.prefill.chunked import Prefilled, prefill
 from engine.prefill.context import Fitted, fit_context
@@ -256,7 +256,7 @@ class Engine:
         session = drafter.session(sampler.propose) if drafter else None
         taps = drafter.taps if drafter else ()
         ready = None
-        with self._kept(request, fitted, answer, cache, session, cancel) as recording:
+        with kept_resident(), self._kept(request, fitted, answer, cache, session, cancel) as recording:
             if answer.cached_tokens:
                 yield PrefillProgress(answer.cached_tokens, len(prompt), answer.now())
             read = partial(prefill, recording=recording) if fitted.runs is None else partial(sparse_prefill, runs=fitted.runs)

@@ -30,6 +30,7 @@ from engine.info import Learned, PairInfo
 from engine.kernels.blas import blas_version, use_fast_blas
 from engine.learned import LearnedDrafts
 from engine.learning import Learner
+from engine.memory import limit_cache
 from engine.models import ResolvedPair, resolve_pair
 from engine.models.checkpoint import weight_files
 from engine.models.fit import check_memory
@@ -42,8 +43,6 @@ from engine.prefix.opening import open_prefix_cache
 from engine.targets.loading import load_target
 from engine.targets.protocol import Target
 from engine.text.chat import stop_token_ids, thinking_switch
-
-CPU_CACHE_BYTES = 64 * 2**20  # MLX keeps freed buffers; on the CPU a little is enough and memory stays near the weights
 
 
 def load(
@@ -60,8 +59,7 @@ def load(
     check_memory(resolved, expanded=on_cpu, options=options)
     report("Loading the target", 0.1)
     dtype = mx.float32 if on_cpu else None  # quantised and bf16 products are slow on the CPU
-    if on_cpu:
-        mx.set_cache_limit(CPU_CACHE_BYTES)
+    limit_cache()
     target = load_target(resolved.target, dtype, options.kv_bits, lambda part: report("Loading the target", 0.1 + 0.5 * part))
     report("Loading the tokenizer", 0.6)
     tokenizer = read_tokenizer(resolved.target)

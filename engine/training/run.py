@@ -19,7 +19,8 @@ from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
 from engine.drafters.dflash.model import DFlashModel
 from engine.errors import Cancelled, RequestError, SlipstreamError
-from engine.loading import CPU_CACHE_BYTES, read_tokenizer
+from engine.loading import read_tokenizer
+from engine.memory import limit_cache
 from engine.models.checkpoint import weight_files
 from engine.request import Message
 from engine.targets.attention import AttentionTarget
@@ -89,10 +90,8 @@ class Workshop:
     @classmethod
     def load(cls, folder: Path) -> Workshop:
         """The target in ``folder`` in the form this device trains and decodes with. Raises ``ModelError``."""
-        on_cpu = mx.default_device() == mx.cpu
-        if on_cpu:
-            mx.set_cache_limit(CPU_CACHE_BYTES)
-        target = load_target(folder, mx.float32 if on_cpu else None)
+        limit_cache()
+        target = load_target(folder, mx.float32 if mx.default_device() == mx.cpu else None)
         tokenizer = read_tokenizer(folder)
         return cls(cast(AttentionTarget, target), tokenizer, stop_token_ids(folder, tokenizer), folder)
 

@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.core.downloads import Trouble
 from app.core.figures import size
 from app.core.model_rows import Shelf
+from app.core.os_words import reason
 from app.core.suggestion import suggested
 from app.core.words import tr, trn
 from app.services.background import Background
@@ -285,7 +286,8 @@ def read_shelf(found: tuple[HubModel, ...], context: int, folders: list[str], fe
     """Looks at the catalog and the folders of this machine. Takes a while: not for the window's thread."""
     pairs, installed = tuple(models.list_pairs()), models.installed()
     known_paths = {model.path for model in installed}
-    installed += [_opened(Path(folder)) for folder in folders if Path(folder).is_dir() and Path(folder) not in known_paths]
+    others = [Path(folder) for folder in folders if Path(folder) not in known_paths]
+    installed += [model for folder in others if (model := _opened(folder)) is not None]
     known: list[tuple[str, str | InstalledModel | HubModel]] = [(pair.id, pair.id) for pair in pairs]
     known += [(model.id, model) for model in installed] + [(model.repository, model) for model in found]
     fits = {name: fit for name, model in known if (fit := models.fits(model, context)) is not None}
@@ -303,13 +305,19 @@ def _drafts(installed: list[InstalledModel], fetched: dict[str, str]) -> dict[st
     return known
 
 
-def _opened(folder: Path) -> InstalledModel:
-    """A folder that the user has opened."""
-    size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+def _opened(folder: Path) -> InstalledModel | None:
+    """A folder that the user has opened; None while it is not there, on a disk that is not connected, say."""
+    size = 0
     try:
+        if not folder.is_dir():
+            return None
+        size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
         models.resolve_pair(str(folder))
     except SlipstreamError as error:
         return InstalledModel(str(folder), "folder", folder, size, "incomplete", problem=str(error))
+    except OSError as error:  # a Mac asks its user whether a program may read some folders
+        problem = tr("{name} cannot be read ({reason}).", name=folder.name, reason=reason(error))
+        return InstalledModel(str(folder), "folder", folder, size, "incomplete", problem=problem)
     return InstalledModel(str(folder), "folder", folder, size, "ready")
 
 

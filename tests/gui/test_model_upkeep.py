@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
+from pathlib import Path
 
 import keyring
 import pytest
@@ -159,6 +161,25 @@ def test_an_opened_folder_stays_in_the_lists_until_it_is_removed_from_them(qtbot
     press(qtbot, manager, "forget")
     qtbot.waitUntil(lambda: "My Model" not in names(manager), timeout=5_000)
     assert folder.is_dir()
+
+
+def test_a_folder_that_the_system_keeps_closed_is_listed_with_the_reason_and_hides_no_other(
+    qtbot, hub, window, manager, tmp_path, monkeypatch
+):
+    closed, listed = tmp_path / "Closed", Path.iterdir
+    closed.mkdir()
+
+    def iterdir(folder):
+        if folder == closed:
+            raise PermissionError(errno.EACCES, "Operation not permitted", str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)  # as a Mac does where its user said no
+    window.services.library.keep_folder(str(closed))
+    manager.tabs.setCurrentIndex(1)
+    row = wait_row(qtbot, manager, str(closed))
+    assert row.state == "Closed cannot be read (no permission)." and row.actions == ("forget",)
+    assert manager.banner.text == ""
 
 
 def test_checking_can_be_stopped(qtbot, hub, window, manager, monkeypatch):

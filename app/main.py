@@ -80,13 +80,22 @@ class Program(QObject):
         self._application = application
         self.crash_log = CrashLog(folder)
         self.crash_log.install()
-        self.services = Services(folder, loader)
-        speak(self.services.settings.current.language, application)
-        self.window = MainWindow(self.services)
-        follow(self.window)
         self.instance: SingleInstance | None = None
         self._activity = mac.Activity()
         self._quitting = False
+        self.services = Services(folder, loader)
+        try:
+            self._open(options)
+        except BaseException:
+            self.services.shutdown(QUIT_LIMIT_S)  # Qt ends the process hard where a thread of it still runs
+            raise
+
+    def _open(self, options: Options) -> None:
+        """Makes the window and connects it. Raises ``StoreError`` and ``OSError``."""
+        application = self._application
+        speak(self.services.settings.current.language, application)
+        self.window = MainWindow(self.services)
+        follow(self.window)
         self.services.client.state_changed.connect(lambda _state: self._keep_awake())
         self.services.downloads.active_changed.connect(lambda _active: self._keep_awake())
         self.window.quit_asked.connect(self.quit)

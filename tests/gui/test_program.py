@@ -283,6 +283,11 @@ def test_a_log_that_cannot_be_written_is_one_clear_line(tmp_path):
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+def test_what_fails_after_the_engine_s_thread_began_ends_in_order_too(tmp_path):
+    done = run_app("--data", str(tmp_path), SLIPSTREAM_TRACE=str(tmp_path / "gone" / "trace"), LC_ALL="C.UTF-8")
+    assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1, done.stderr
+
+
 def test_a_folder_that_cannot_be_written_is_not_taken_for_a_second_start(qtbot, tmp_path):
     with pytest.raises(OSError, match="gone"):
         SingleInstance(tmp_path / "gone").acquire()

@@ -21,6 +21,7 @@ Keys = QKeySequence.StandardKey
 class Situation:
     """What decides which commands are enabled."""
 
+    shown: bool = True  # a Mac's menus stay when the window is closed
     state: EngineState = EngineState.NO_MODEL
     loaded: bool = False
     has_text: bool = False
@@ -116,7 +117,7 @@ def _compared(situation: Situation) -> bool:
 @dataclass(frozen=True, slots=True)
 class Command:
     """One action. ``text`` is collected for the catalogues; ``shortcut`` may list several, the first is shown. On a Mac Qt's Ctrl
-    is the Command key.
+    is the Command key. ``windowless``: it can be done while the window is closed, which nobody sees change then.
     """
 
     id: str
@@ -127,13 +128,14 @@ class Command:
     enabled: Callable[[Situation], bool] = _always
     role: QAction.MenuRole = Role.NoRole
     separated: bool = False
+    windowless: bool = False
 
 
 MENUS = (mark("File"), mark("Edit"), mark("View"), mark("Model"), mark("Window"), mark("Help"))
 COMMANDS: tuple[Command, ...] = (
-    Command("new_chat", "File", "New Chat", lambda a: a.new_chat(), Keys.New),
+    Command("new_chat", "File", "New Chat", lambda a: a.new_chat(), Keys.New, windowless=True),
     Command("send", "File", "Send", lambda a: a.send(), "Ctrl+Return", lambda s: s.idle and s.has_text, separated=True),
-    Command("stop", "File", "Stop", lambda a: a.stop(), ("Ctrl+.", "Escape"), lambda s: s.state in BUSY),
+    Command("stop", "File", "Stop", lambda a: a.stop(), ("Ctrl+.", "Escape"), lambda s: s.state in BUSY, windowless=True),
     Command("attach_files", "File", "Attach Files …", lambda a: a.attach_files(), "Ctrl+Shift+A"),
     Command(
         "answer_again",
@@ -151,8 +153,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("export_chat", "File", "Export Chat …", lambda a: a.export_chat(), "Ctrl+Shift+E", _in_chat),
     Command("export_all", "File", "Export All Chats …", lambda a: a.export_all()),
     Command("import_chats", "File", "Import Chats …", lambda a: a.import_chats()),
-    Command("close_window", "File", "Close Window", lambda a: a.close_window(), "Ctrl+W", separated=True),
-    Command("quit", "File", "Quit Slipstream", lambda a: a.quit(), "Ctrl+Q", role=Role.QuitRole),
+    Command("close_window", "File", "Close Window", lambda a: a.close_window(), "Ctrl+W", separated=True, windowless=True),
+    Command("quit", "File", "Quit Slipstream", lambda a: a.quit(), "Ctrl+Q", role=Role.QuitRole, windowless=True),
     Command("undo_delete", "Edit", "Undo Delete", lambda a: a.undo_delete(), "Ctrl+Z", lambda s: s.has_deleted),
     Command("copy_answer", "Edit", "Copy Last Answer", lambda a: a.copy_answer(), "Ctrl+Shift+C", lambda s: s.has_answer),
     Command("copy_report", "Edit", "Copy Comparison Report", lambda a: a.copy_report(), "", _compared),
@@ -187,6 +189,7 @@ COMMANDS: tuple[Command, ...] = (
         "Ctrl+,",
         role=Role.PreferencesRole,
         separated=True,
+        windowless=True,
     ),
     Command("mode_dflash", "View", "Mode: DFlash", lambda a: a.set_mode("dflash"), "Ctrl+1"),
     Command("mode_baseline", "View", "Mode: Plain", lambda a: a.set_mode("baseline"), "Ctrl+2"),
@@ -209,7 +212,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("smaller", "View", "Smaller Text", lambda a: a.change_text_size(-1), "Ctrl+-"),
     Command("actual", "View", "Actual Text Size", lambda a: a.change_text_size(0), "Ctrl+0"),
     Command("toggle_sidebar", "View", "Show or Hide Chats", lambda a: a.toggle_sidebar(), "Ctrl+Alt+S", separated=True),
-    Command("models", "Model", "Models …", lambda a: a.show_models(), "Ctrl+Shift+M"),
+    Command("models", "Model", "Models …", lambda a: a.show_models(), "Ctrl+Shift+M", windowless=True),
     Command("toggle_options", "View", "Show or Hide Options of This Chat", lambda a: a.toggle_options(), "Ctrl+Shift+P"),
     Command("choose_model", "Model", "Choose Model", lambda a: a.focus_models(), "Ctrl+L"),
     Command("model_folder", "Model", "Open Model Folder …", lambda a: a.choose_model_folder(), "Ctrl+O"),
@@ -243,11 +246,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("forget_learned", "Model", "Forget What Was Learned …", lambda a: a.forget_learned()),
     Command("next_chat", "Window", "Next Chat", lambda a: a.step_chat(1), "Ctrl+Alt+Down"),
     Command("previous_chat", "Window", "Previous Chat", lambda a: a.step_chat(-1), "Ctrl+Alt+Up"),
-    Command("minimise", "Window", "Minimise", lambda a: a.minimise(), "Ctrl+M", separated=True),
+    Command("minimise", "Window", "Minimise", lambda a: a.minimise(), "Ctrl+M", separated=True, windowless=True),
     Command("look_for_updates", "Help", "Look for Updates …", lambda a: a.look_for_updates(), role=Role.ApplicationSpecificRole),
     Command("tour", "Help", "Show the Tour", lambda a: a.show_tour()),
-    Command("show_log", "Help", "Show Log", lambda a: a.show_log()),
-    Command("about", "Help", "About Slipstream", lambda a: a.show_about(), role=Role.AboutRole),
+    Command("show_log", "Help", "Show Log", lambda a: a.show_log(), windowless=True),
+    Command("about", "Help", "About Slipstream", lambda a: a.show_about(), role=Role.AboutRole, windowless=True),
 )
 
 
@@ -281,4 +284,4 @@ def fill_menu_bar(bar: QMenuBar, actions: dict[str, QAction]) -> None:
 def update_enabled(actions: dict[str, QAction], situation: Situation) -> None:
     """Enables what can be done now."""
     for command in COMMANDS:
-        actions[command.id].setEnabled(command.enabled(situation))
+        actions[command.id].setEnabled(command.enabled(situation) and (situation.shown or command.windowless))

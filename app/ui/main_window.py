@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QByteArray, QEvent, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QFont, QGuiApplication
+from PySide6.QtGui import QCloseEvent, QFont, QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
     QFrame,
     QHBoxLayout,
@@ -250,6 +250,7 @@ class MainWindow(QMainWindow):
         """What the commands' enabled state depends on."""
         talk, learning, info = self.services.conversation, self.services.learning, self.services.client.info
         return Situation(
+            shown=self.isVisible() or not IS_MAC,
             state=self.services.client.state,
             loaded=info is not None,
             has_text=self.composer.has_content,
@@ -333,6 +334,14 @@ class MainWindow(QMainWindow):
         self.show()
         self.raise_()
         self.activateWindow()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.update_commands()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.update_commands()
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.closing.emit()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer, QUrl
+from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
@@ -366,7 +366,7 @@ class WindowActions:
 
     def show_about(self) -> None:
         """Says what this is."""
-        AboutDialog(self._window).open()
+        self._bring(self._window.findChild(AboutDialog) or AboutDialog(self._window))
 
     def look_for_updates(self) -> None:
         """Asks the feed now, and says what it answers."""
@@ -385,8 +385,9 @@ class WindowActions:
         (QApplication.activeWindow() or self._window).close()
 
     def minimise(self) -> None:
-        """Puts the window into the Dock."""
-        self._window.showMinimized()
+        """Puts the window in front into the Dock, the main one where that is a dialog."""
+        front = QApplication.activeWindow()
+        (front if front is not None and front.windowType() is Qt.WindowType.Window else self._window).showMinimized()
 
     def quit(self) -> None:
         """Ends the app in an orderly way."""

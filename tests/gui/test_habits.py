@@ -81,6 +81,17 @@ def test_close_closes_the_window_in_front_and_not_the_one_behind(qtbot, window):
     assert window.isVisible() and not dialog.isVisible()
 
 
+@pytest.mark.qt_log_ignore(r"This plugin does not support (raise|propagateSizeHints)\(\)")
+def test_minimise_takes_the_window_in_front(qtbot, hub, window, manager):
+    qtbot.waitUntil(manager.isActiveWindow)
+    window.do.minimise()
+    assert manager.isMinimized() and not window.isMinimized()
+    window.do.show_settings()
+    qtbot.waitUntil(window.findChild(SettingsDialog).isActiveWindow)
+    window.do.minimise()
+    assert window.isMinimized(), "a dialog has no place in the Dock"
+
+
 def contrast(one: QColor, other: QColor) -> float:
     """WCAG's contrast ratio."""
 

@@ -360,8 +360,11 @@ def test_on_a_mac_closing_the_window_keeps_the_program_and_its_answer(qtbot, qap
     assert not program.window.isVisible() and not program._quitting
     wait_ready(qtbot, program.services.client)
     assert program.services.conversation.messages[-1].state == "done"
+    actions = program.window.actions_by_id
+    some = ("new_chat", "models", "settings", "delete_chat", "palette", "answer_again")
+    assert [name for name in some if actions[name].isEnabled()] == ["new_chat", "models", "settings"], "the menus stay on a Mac"
     QCoreApplication.sendEvent(qapp, QEvent(QEvent.Type.ApplicationActivate))
-    assert program.window.isVisible()
+    assert program.window.isVisible() and actions["delete_chat"].isEnabled()
     program.window.close()
     program.window.do.new_chat()
     assert program.window.isVisible()

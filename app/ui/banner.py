@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolBut
 
 from app.core.words import tr
 from app.ui import theme
+from app.ui.announce import announce
 from app.ui.labels import plain
 
 Until = Literal["dismissed", "ready", "chat", "undone"]
@@ -71,6 +72,17 @@ class Banner(QFrame):
         "undone". ``second`` is the text of a button beside it, which leaves the banner open, and what it runs.
         """
         self._calm = False
+        announce(self, text)
+        self._show(text, action, run, until, second)
+
+    def show_notice(self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed") -> None:
+        """The same for what is no problem, without the warning's colour; said aloud only where something can be done about it."""
+        self._calm = True
+        if action:
+            announce(self, text)
+        self._show(text, action, run, until, None)
+
+    def _show(self, text: str, action: str, run: Callable[[], None] | None, until: Until, second: Second | None) -> None:
         self._run_second = second[1] if second else None
         self.second.setText(second[0] if second else "")
         self.second.setVisible(second is not None)
@@ -81,12 +93,6 @@ class Banner(QFrame):
         self.action.setVisible(bool(action))
         self.restyle()
         self.show()
-
-    def show_notice(self, text: str, action: str = "", run: Callable[[], None] | None = None, until: Until = "dismissed") -> None:
-        """The same for what is no problem, without the warning's colour."""
-        self.show_message(text, action, run, until)
-        self._calm = True
-        self.restyle()
 
     def settle(self, happened: Until) -> None:
         """Hides a message whose cause is gone now that ``happened``."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.services.engine_client import EngineState
+from app.ui import banner as banner_module
+from app.ui.banner import Banner
 from tests.gui.conftest import load, wait_ready
 
 
@@ -115,3 +117,14 @@ def test_what_is_missing_from_a_models_files_stands_beside_its_name(qtbot, windo
     info = replace(window.services.client.info, notices=("This model has no chat template.",))
     window.models.show_state(EngineState.READY, info)
     assert window.models.box.toolTip().endswith("tokens · This model has no chat template.")
+
+
+def test_what_went_wrong_and_what_can_be_undone_is_said_aloud_and_no_progress(qtbot, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(banner_module, "announce", lambda _widget, text: said.append(text))
+    banner = Banner()
+    qtbot.addWidget(banner)
+    banner.show_message("The disk is full: free some space.")
+    banner.show_notice("Exporting: 1 of 500 chats")
+    banner.show_notice("Chat deleted.", "Undo", lambda: None)
+    assert said == ["The disk is full: free some space.", "Chat deleted."]

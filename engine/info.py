@@ -22,6 +22,7 @@ class PairInfo:
     """A loaded pair. ``block_length`` is 0 and ``draft_name`` None where there is no draft; ``no_draft_reason`` says why.
 
     ``context_length`` is in tokens; ``draft_context_length`` is how many tokens back the draft sees, None where there is none.
+    ``dtype`` is what most of the weights are kept in: "float32", "bfloat16", or "4-bit" and the like where they are quantised.
     ``weights_bytes`` covers target and draft as they stand in memory.
     ``kv_bits`` and ``draft_bits`` are those it was loaded with.
 

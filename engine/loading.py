@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 from mlx.utils import tree_flatten
 from mlx_lm.utils import load_tokenizer
 
@@ -221,7 +223,7 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
         name=resolved.name,
         family=target.family,
         device=_device(),
-        dtype=str(max(weights, key=lambda array: array.nbytes).dtype).removeprefix("mlx.core."),
+        dtype=_number_format(models),
         context_length=target.shape.context_length,
         draft_name=draft.name if draft else None,
         block_length=draft.block_length if draft else 0,
@@ -231,6 +233,17 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
         draft_bits=options.draft_bits if draft else None,
         draft_context_length=_draft_context(draft, target.shape.context_length),
     )
+
+
+def _number_format(models: Sequence[nn.Module]) -> str:
+    """What most bytes of the weights are: a type of numbers, or so many bits a value where they are quantised."""
+    found: Counter[str] = Counter()
+    for module in (module for model in models for module in model.modules()):
+        for array in module.values():
+            if isinstance(array, mx.array):
+                name = f"{module.bits}-bit" if "scales" in module else str(array.dtype).removeprefix("mlx.core.")
+                found[name] += array.nbytes
+    return found.most_common(1)[0][0]
 
 
 def _draft_context(draft: Drafter | None, longest: int) -> int | None:

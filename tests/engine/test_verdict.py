@@ -31,7 +31,7 @@ def test_identical_texts_say_at_which_widths_they_had_to_be(widths: tuple[int, .
         ("float32", 0.0003, "near-tie: margin 0.0003 at token 2"),
         ("float32", 0.2, "not a near-tie: margin 0.2 at token 2. Please report this."),
         ("bfloat16", 0.2, "near-tie: margin 0.2 at token 2"),
-        ("uint32", 1.5, "not a near-tie: margin 1.5 at token 2. Please report this."),
+        ("4-bit", 1.5, "not a near-tie: margin 1.5 at token 2. Please report this."),
     ],
 )
 def test_a_difference_is_a_near_tie_or_a_fault_by_the_models_own_rounding(dtype: str, margin: float, reason: str) -> None:

@@ -43,6 +43,7 @@ class EngineLike(Protocol):
 
 
 log = logging.getLogger(__name__)
+OPTIONS = engine.LoadOptions(learned=True)
 
 DraftChoice = Literal["learned", "original", "forget", "forget run"]
 
@@ -60,11 +61,11 @@ class EngineLoader:
 
     def check(self, pair: str) -> None:
         launch.prepare()  # here and not at the start of the program, which would wait for the import
-        engine.models.check_pair(pair)
+        engine.check(pair, OPTIONS)
 
     def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
         launch.prepare()
-        return engine.load(pair, progress, cancel, engine.LoadOptions(learned=True))
+        return engine.load(pair, progress, cancel, OPTIONS)
 
 
 load_engine = EngineLoader()

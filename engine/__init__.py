@@ -96,6 +96,7 @@ __all__ = [
     "TrainingStep",
     "Trimmed",
     "Verdict",
+    "check",
     "compare_tokens",
     "forget_learned",
     "forget_runs",
@@ -111,6 +112,17 @@ def __getattr__(name: str) -> Any:
 
         return Engine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def check(pair: str, options: LoadOptions | None = None) -> None:
+    """Raises the ``ModelError`` that ``load`` would, as far as files, memory, configs, names and shapes can tell.
+
+    Takes about a second and no memory to speak of, so that what is loaded needs not be given up for a pair that cannot be. Like
+    ``load`` to be called on the thread that owns MLX.
+    """
+    from engine.checking import check as check_pair
+
+    check_pair(pair, options)
 
 
 def load(

@@ -160,9 +160,16 @@ SENTENCES: tuple[str, ...] = (
     mark("This is not an access token: copy the whole of it, it begins with hf_."),
     mark("The keychain does not take the token: unlock it, or set HF_TOKEN instead."),
     # Files and answers that are not what they should be
+    mark("{name} is of the family {family}, which mlx-lm {version} does not know"),
+    mark("choose a model of another family, such as llama, qwen3 or gemma3."),
+    mark("{name} needs program code of its own ({file}), which is not run here"),
+    mark("{name} has no {key} in its config.json"),
+    mark("The weights of {name} are stored as {encoding}, in which models of the family {family} do not run here"),
+    mark("8-bit floats (fp8)"),
+    mark("choose an MLX conversion of the model, in 4 or 8 bits."),
     mark(
-        "The model family {family} in {folder} is not known to mlx-lm {version}: choose a model of another family, "
-        "such as llama, qwen3 or gemma3."
+        "The weights in {folder} do not belong to its config.json ({reason}): download the model again, or choose another "
+        "conversion."
     ),
     mark("{file} is not a JSON object: download the model again."),
     mark("{file}: {key} is {value}, expected {kind}: download the model again."),

@@ -307,18 +307,11 @@ def _drafts(installed: list[InstalledModel], fetched: dict[str, str]) -> dict[st
 
 def _opened(folder: Path) -> InstalledModel | None:
     """A folder that the user has opened; None while it is not there, on a disk that is not connected, say."""
-    size = 0
     try:
-        if not folder.is_dir():
-            return None
-        size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
-        models.resolve_pair(str(folder))
-    except SlipstreamError as error:
-        return InstalledModel(str(folder), "folder", folder, size, "incomplete", problem=str(error))
+        return models.describe_folder(folder) if folder.is_dir() else None
     except OSError as error:  # a Mac asks its user whether a program may read some folders
         problem = tr("{name} cannot be read ({reason}).", name=folder.name, reason=reason(error))
-        return InstalledModel(str(folder), "folder", folder, size, "incomplete", problem=problem)
-    return InstalledModel(str(folder), "folder", folder, size, "ready")
+        return InstalledModel(str(folder), "folder", folder, 0, "incomplete", problem=problem)
 
 
 def _keep(job: Job, fraction: float) -> None:

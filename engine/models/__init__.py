@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from engine.models.gguf_import import import_gguf
     from engine.models.hub_search import search_hub
     from engine.models.hub_token import read_token, save_token
-    from engine.models.inventory import installed
+    from engine.models.inventory import describe_folder, installed
     from engine.models.pairing import belongs_to
     from engine.models.planning import plan_download
     from engine.models.starter import ensure_starter, verify_starter
@@ -33,7 +33,7 @@ _HOMES = {
     "fit": ("check_pair", "fits"),
     "gguf_import": ("import_gguf",),
     "hub_search": ("search_hub",),
-    "inventory": ("installed",),
+    "inventory": ("describe_folder", "installed"),
     "pairing": ("belongs_to",),
     "planning": ("plan_download",),
     "starter": ("ensure_starter", "verify_starter"),
@@ -61,6 +61,7 @@ __all__ = [
     "belongs_to",
     "check_pair",
     "delete_model",
+    "describe_folder",
     "discard",
     "ensure_starter",
     "fits",

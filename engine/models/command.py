@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from engine.errors import ModelError, RequestError
+from engine.errors import ModelError, NotEnoughMemory, RequestError
 from engine.events import LoadProgress
 from engine.models.download_types import REPAIR, DownloadPlan, Progress
 from engine.models.room import gigabytes
@@ -32,7 +32,7 @@ def add_arguments(models: argparse.ArgumentParser, common: argparse.ArgumentPars
     search.add_argument("--json", action="store_true", help="print one JSON list")
     search.set_defaults(run_models=_search)
     add = actions.add_parser("add", parents=[common], help="fetch a pair, or go on with it; Ctrl-C pauses")
-    add.add_argument("pair", metavar="PAIR", help="catalog id, hub id or TARGET+DRAFT")
+    add.add_argument("pair", metavar="PAIR", help="catalog id, hub id or TARGET+DRAFT; a folder is only checked")
     add.add_argument("--no-draft", action="store_true", help="the target alone, to run with lookup")
     add.set_defaults(run_models=_add)
     verify = actions.add_parser("verify", parents=[common], help="check every file by its hash")
@@ -109,6 +109,8 @@ def _add(arguments: argparse.Namespace, interrupts: Interrupts) -> int:
             pair = ensure_starter(load_progress_line(), cancel, full=True)
         print(f"starter is ready in {pair.target}")
         return 0
+    if Path(arguments.pair).expanduser().is_dir():
+        return _ready(arguments.pair)
     begun = [state.plan for state in list_downloads() if arguments.pair in (state.id, state.plan.repositories[0])]
     plan = begun[0] if begun else plan_download(arguments.pair, with_draft=not arguments.no_draft)
     if plan.no_draft_reason:
@@ -131,12 +133,22 @@ def _fetch(plan: DownloadPlan, again: str, interrupts: Interrupts) -> int:
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     if outcome == "done":
-        model = plan.id.removeprefix(REPAIR)
-        print(f"{model} is ready: slipstream generate --model {model} --prompt ...")
-        return 0
+        return _ready(plan.id.removeprefix(REPAIR))
     here = f" at {gigabytes(last[0].done)} of {gigabytes(last[0].total)}" if last else ""
     print(f"slipstream: Paused{here}: `{again}` goes on from there.", file=sys.stderr)
     return 1
+
+
+def _ready(model: str) -> int:
+    """Says so where ``model`` can be loaded. Raises ``ModelError`` where names or shapes of its weights say that it cannot."""
+    import engine
+
+    try:
+        engine.check(model)
+    except NotEnoughMemory as error:
+        print(f"slipstream: {error}", file=sys.stderr)  # perhaps for another machine, or for --no-memory-check
+    print(f"{model} is ready: slipstream generate --model {model} --prompt ...")
+    return 0
 
 
 def progress_words(progress: Progress) -> str:

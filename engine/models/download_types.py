@@ -9,7 +9,7 @@ from engine.errors import SlipstreamError
 
 REPAIR = "repair "  # how a plan is called that fetches damaged files again, before the model's id
 
-ProblemKind = Literal["gated", "missing", "token", "network", "proxy", "certificate", "disk", "hash", "rate"]
+ProblemKind = Literal["gated", "missing", "token", "network", "proxy", "certificate", "disk", "hash", "rate", "unsupported"]
 Phase = Literal["waiting", "downloading", "retrying", "checking"]
 Outcome = Literal["done", "paused", "cancelled"]
 

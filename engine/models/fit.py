@@ -11,6 +11,7 @@ from engine.models.checkpoint import Config, weight_files
 from engine.models.entries import ResolvedPair
 from engine.models.memory_need import memory_need
 from engine.models.room import gigabytes
+from engine.models.runnable import folder_problem
 from engine.models.starter import STARTER_ID, find_starter
 from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
 from engine.options import LoadOptions
@@ -68,9 +69,10 @@ def check_memory(pair: ResolvedPair, expanded: bool, options: LoadOptions) -> No
 
 
 def check_pair(pair: str, options: LoadOptions | None = None) -> None:
-    """Raises ``ModelError`` where ``pair`` is not on this machine, its files are damaged or cut short, or it cannot fit the memory.
+    """Raises ``ModelError`` where ``pair`` is not on this machine, its files are damaged or cut short, its kind does not run here,
+    or it cannot fit the memory.
 
-    By headers alone, so it takes no time. A starter not set up yet passes.
+    By config.json and headers alone, so it takes no time. A starter not set up yet passes.
     """
     if pair == STARTER_ID and find_starter() is None:
         return
@@ -79,6 +81,8 @@ def check_pair(pair: str, options: LoadOptions | None = None) -> None:
         if folder is not None:
             Config.read(folder)
             weight_files(folder)
+            if (problem := folder_problem(folder)) is not None:
+                raise ModelError(problem)
     check_memory(resolved, on_cpu(), options or LoadOptions())
 
 

@@ -7,8 +7,9 @@ from typing import Any
 from engine.models.hub_client import ask
 from engine.models.pairing import DRAFT_NAME, catalog_draft
 from engine.models.repository import base_models
+from engine.models.runnable import refusal
 from engine.models.store_types import HubModel
-from engine.targets.families import known_families, supported_families
+from engine.targets.families import supported_families
 
 EXPAND = ("config", "downloads", "gated", "safetensors", "tags")
 BITS = {"F64": 64, "I64": 64, "F32": 32, "I32": 32, "U32": 32, "BF16": 16, "F16": 16, "I16": 16, "F8_E4M3": 8, "I8": 8, "U8": 8}
@@ -34,7 +35,7 @@ def _model(info: dict[str, Any]) -> HubModel:
         gated=bool(info.get("gated")),
         licence=next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), ""),
         family=family,
-        supported=family in known_families(),
+        supported=refusal(config, info["id"]) is None,
         draft=catalog_draft(info["id"], base_models(tags)),
         takes_draft=family in supported_families(),
     )

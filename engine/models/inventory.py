@@ -13,6 +13,7 @@ from engine.models import locate, paths
 from engine.models.catalog import read_catalog
 from engine.models.checkpoint import is_draft_config
 from engine.models.hub_paths import PREFIX, current_snapshot, hub_cache
+from engine.models.runnable import folder_problem
 from engine.models.starter import STARTER_ID, find_starter
 from engine.models.store_types import InstalledModel, ModelSource, ModelState
 
@@ -23,6 +24,11 @@ def installed() -> list[InstalledModel]:
     """Every model and draft found, usable or not, largest first. Reads folders and headers only."""
     found = [*_own(), *_hub_cache(), *_studio()]
     return sorted(found, key=lambda model: (-model.bytes, model.id))
+
+
+def describe_folder(folder: Path) -> InstalledModel:
+    """The model in any ``folder``, usable or not; of its size only the files that lie in the folder itself are counted."""
+    return _model(str(folder), "folder", folder, sum(file.stat().st_size for file in folder.iterdir() if file.is_file()))
 
 
 def _own() -> Iterator[InstalledModel]:
@@ -57,15 +63,15 @@ def _studio() -> Iterator[InstalledModel]:
 
 def _model(name: str, source: ModelSource, folder: Path, size: int | None = None) -> InstalledModel:
     config = _config(folder)
-    problem = locate.problem(folder) or ""
+    damage, refused = locate.problem(folder), folder_problem(folder)
     return InstalledModel(
         id=name,
         source=source,
         path=folder,
         bytes=size_on_disk(folder) if size is None else size,
-        state="incomplete" if problem else "ready",
+        state="incomplete" if damage else "unsupported" if refused else "ready",
         used_by=used_by(name),
-        problem=problem,
+        problem=damage or refused or "",
         family=str(config.get("model_type") or ""),
         is_draft=is_draft_config(config),
     )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from engine.errors import UnknownModel
 from engine.models.catalog import read_catalog
-from engine.models.download_types import DownloadPlan
+from engine.models.download_types import DownloadPlan, DownloadProblem
 from engine.models.hub_paths import is_repository
 from engine.models.locate import find_complete
 from engine.models.pairing import find_draft, no_draft
 from engine.models.repository import RemoteRepository, read_repository
+from engine.models.runnable import refusal
 from engine.models.snapshots import present_bytes
 from engine.models.starter import STARTER_ID
 
@@ -30,6 +31,7 @@ def plan_download(wanted: str, token: str | None = None, with_draft: bool = True
     if not target or (plus and not draft):
         raise UnknownModel("One side of the + is empty: write TARGET+DRAFT, or TARGET alone.")
     remote = {target: _read(target, token)}
+    _refuse_what_cannot_run(target, remote[target])
     chosen = draft or None
     if chosen is None and with_draft and pair is None:
         described = remote[target] or read_repository(target, token)
@@ -37,6 +39,7 @@ def plan_download(wanted: str, token: str | None = None, with_draft: bool = True
         pair = next((pair for pair in read_catalog() if (target, chosen) == (pair.target, pair.draft)), None)
     if chosen is not None:
         remote[chosen] = _read(chosen, token)
+        _refuse_what_cannot_run(chosen, remote[chosen])
     identity = pair.id if pair else f"{target}+{chosen}" if chosen else target
     name = pair.name if pair else target.rsplit("/", 1)[-1]
     return _plan(identity, name, chosen, remote, no_draft(name) if chosen is None else None)
@@ -45,6 +48,13 @@ def plan_download(wanted: str, token: str | None = None, with_draft: bool = True
 def _read(repository: str, token: str | None) -> RemoteRepository | None:
     """None where this machine holds it already."""
     return None if find_complete(repository) is not None else read_repository(repository, token)
+
+
+def _refuse_what_cannot_run(repository: str, described: RemoteRepository | None) -> None:
+    """By its config.json, before any weights are fetched. Raises ``DownloadProblem``."""
+    refused = None if described is None else refusal(described.config, repository)
+    if refused is not None:
+        raise DownloadProblem("unsupported", *refused)
 
 
 def _plan(

@@ -20,6 +20,7 @@ from tests.engine.models import tiny_gguf
 from tests.gui.conftest import wait_ready
 from tests.gui.downloading import MODEL, MemoryKeychain, offer, wait_stage, weight_requests
 from tests.gui.models_window import names, press, search, shown_actions, wait_row
+from tests.remote_models import safetensors
 
 pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise\(\)|propagateSizeHints\(\)|grabbing the keyboard)")
 
@@ -151,7 +152,9 @@ def test_a_model_whose_files_vanished_leaves_the_list_when_it_is_checked(qtbot, 
 def test_an_opened_folder_stays_in_the_lists_until_it_is_removed_from_them(qtbot, hub, window, manager, tmp_path, monkeypatch):
     folder = tmp_path / "My Model"
     folder.mkdir()
-    (folder / "config.json").write_text("{}")
+    (folder / "config.json").write_text('{"model_type": "qwen3"}')
+    (folder / "model.safetensors").write_bytes(safetensors(100))
+    (folder / "tokenizer.json").write_text("{}")
     monkeypatch.setattr(QFileDialog, "getExistingDirectory", lambda *_arguments: str(folder))
     manager.folder.click()
     wait_ready(qtbot, window.services.client)

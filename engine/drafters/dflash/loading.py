@@ -25,6 +25,17 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None, bits: 
     ``dtype`` expands a quantised draft and casts everything; None keeps what the checkpoint holds. ``bits`` then quantises every
     projection. Raises ``ModelError``.
     """
+    model = open_draft(folder, target)
+    if dtype is not None:
+        model = expand(model, dtype)
+    if bits is not None:
+        model = _requantised(model, bits, folder)
+    mx.eval(model.parameters())
+    return model
+
+
+def open_draft(folder: Path, target: TargetShape) -> DFlashModel:
+    """The draft in ``folder`` checked as ``load_draft`` does, its weights not read yet. Raises ``ModelError``."""
     convention = DraftConvention.read(folder)
     convention.check_fits(target, folder.name)
     weights = read_weights(folder, convention)
@@ -36,11 +47,6 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None, bits: 
         model.load_weights(list(weights.items()))
     except ValueError as error:
         raise ModelError(f"The draft in {folder} has a tensor of the wrong shape ({error}): download it again.") from error
-    if dtype is not None:
-        model = expand(model, dtype)
-    if bits is not None:
-        model = _requantised(model, bits, folder)
-    mx.eval(model.parameters())
     return model
 
 

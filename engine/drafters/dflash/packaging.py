@@ -37,7 +37,11 @@ class Packaging:
 
 def read_packaging(folder: Path) -> Packaging:
     """Reads config.json; ``ModelError`` where it is not that of a DFlash draft, naming what it is."""
-    config = Config.read(folder)
+    return packaging_of(Config.read(folder))
+
+
+def packaging_of(config: Config) -> Packaging:
+    """The same for a config.json that is read already."""
     names = config.get("architectures", list, [])
     section = config.get(SECTION, dict)
     if "speculators_model_type" in config.values or "speculators_config" in config.values:

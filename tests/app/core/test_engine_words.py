@@ -16,6 +16,7 @@ from engine import ContextFull, ContextOverflow, RequestError, Trimmed
 from engine.errors import ModelError, NotEnoughMemory
 from engine.models.checkpoint import Config
 from engine.models.gguf_file import GgufFile
+from engine.models.runnable import refusal
 from engine.request import GenerationRequest, Message
 
 ROOT = Path(__file__).parents[3]
@@ -97,8 +98,11 @@ def test_files_that_are_not_what_they_should_be_are_said_in_the_language_too(ger
         with pytest.raises(ModelError) as told:
             work()
         assert engine_words(str(told.value)) != str(told.value)
-    family = "The model family 'martian' in /m is not known to mlx-lm 0.32.2: choose a model of another family, such as llama, "
-    assert "Modellfamilie 'martian'" in engine_words(f"{family}qwen3 or gemma3.")
+    refused = refusal({"model_type": "martian"}, "/m")
+    told = engine_words(str(refused))
+    assert told.startswith("/m gehört zur Familie 'martian', die mlx-lm ") and told.endswith("llama, qwen3 oder gemma3.")
+    refused = refusal({"model_type": "llama", "quantization_config": {"quant_method": "fp8"}}, "/m")
+    assert "sind als 8-Bit-Gleitkommazahlen (fp8) gespeichert" in engine_words(refused.what)
 
 
 def test_the_window_names_no_command_of_the_terminal_for_a_model_that_is_not_here():

@@ -83,7 +83,7 @@ def test_a_key_that_only_mlx_lm_needs_is_reported_too(folder: Path) -> None:
 
 def test_weights_that_do_not_fit_the_config_are_refused(folder: Path) -> None:
     change_config(folder, intermediate_size=64)
-    assert "cannot be loaded" in one_line(folder)
+    assert "do not belong to its config.json (Expected shape" in one_line(folder)
 
 
 def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
@@ -94,7 +94,23 @@ def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
 def test_a_config_that_asks_for_its_own_code_is_refused(folder: Path) -> None:
     change_config(folder, model_file="evil.py")
     (folder / "evil.py").write_text("raise SystemExit('ran')")
-    assert "cannot be loaded" in one_line(folder)
+    assert "code of its own (evil.py), which is not run" in one_line(folder)
+
+
+@pytest.mark.parametrize("scaled", [True, False], ids=["with scales", "bare"])
+def test_8_bit_floats_are_named_and_never_taken_for_numbers(folder: Path, scaled: bool) -> None:
+    file, name = folder / "model.safetensors", "model.layers.0.mlp.up_proj.weight"
+    weights = mx.load(str(file))
+    weights[name] = mx.to_fp8(weights[name])
+    if scaled:
+        weights[f"{name}_scale_inv"] = mx.ones((1, 1))
+    mx.save_safetensors(str(file), weights)
+    whole = file.read_bytes()  # MLX writes what it holds, bytes: the type has to be named afterwards
+    assert whole.count(b'"U8"') == 1
+    header = int.from_bytes(whole[:8], "little") + len("F8_E4M3") - len("U8")
+    file.write_bytes(header.to_bytes(8, "little") + whole[8:].replace(b'"U8"', b'"F8_E4M3"', 1))
+    text = one_line(folder)
+    assert "stored as 8-bit floats (fp8)" in text and text.endswith("choose an MLX conversion of the model, in 4 or 8 bits.")
 
 
 def test_a_quantised_target_run_as_stored_agrees_with_its_expansion(starter: ResolvedPair) -> None:

@@ -59,6 +59,7 @@ class Script:
     parks_because: str = "Plain decoding is faster here: the draft's next token is right 10% of the time"
     context_length: int = 8192
     has_draft: bool = True
+    notices: tuple[str, ...] = ()
     settle_steps: int = 0
     settle_error: Exception | None = None
     cached_tokens: int = 0
@@ -97,7 +98,7 @@ class ScriptedEngine:
         self.info = PairInfo(
             pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
             script.block_length if draft else 0, None if draft else "This model has no draft.", 1_000_000,
-            thinking_switch=script.thinking_switch,
+            thinking_switch=script.thinking_switch, notices=script.notices,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ from app.core.words import tr
 from app.services.engine_client import EngineClient, EngineState
 from app.ui.load_report import LoadReportDialog
 from app.worker import Failure
+from engine import PairInfo
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -27,7 +28,8 @@ class LoadingNotice(QObject):
         super().__init__(window)
         self._window, self._client = window, client
         client.load_failed.connect(self._on_failed)
-        client.loaded.connect(lambda _info: window.services.settings.update(pair=client.pair))
+        client.loaded.connect(self._on_loaded)
+        self._told: tuple[str, tuple[str, ...]] = ("", ())
 
     def way_back(self) -> tuple[str, Callable[[], None]]:
         """A button's text and what it does where no model is loaded: the last one that worked, the starter, or the same again."""
@@ -36,6 +38,13 @@ class LoadingNotice(QObject):
             name = self._window.models.name_of(last)
             return tr("Load {name}", name=name), lambda: self._window.do.load_model(last)
         return tr("Load again"), self._window.do.reload_model
+
+    def _on_loaded(self, info: PairInfo) -> None:
+        self._window.services.settings.update(pair=self._client.pair)
+        found = (info.id, info.notices)
+        if info.notices and found != self._told and self._window.banner.isHidden():  # else it stands beside the model's name only
+            self._told = found
+            self._window.banner.show_message(" ".join(engine_words(notice) for notice in info.notices))
 
     def _on_failed(self, failure: Failure) -> None:
         """Where the pair before stays loaded, nothing has to be mended."""

@@ -34,7 +34,8 @@ def describe_folder(folder: Path) -> InstalledModel:
 def _own() -> Iterator[InstalledModel]:
     starter = find_starter()
     if starter is not None:
-        yield _model(STARTER_ID, "slipstream", starter.target)
+        parts = [folder for folder in (starter.target, starter.draft) if folder is not None]  # the draft is no model of its own
+        yield _model(STARTER_ID, "slipstream", starter.target, sum(map(size_on_disk, parts)))
     folder = paths.models_folder()
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.name != STARTER_ID and not path.name.startswith(".") and (path / "config.json").is_file():

@@ -119,6 +119,25 @@ def test_what_is_missing_from_a_models_files_stands_beside_its_name(qtbot, windo
     assert window.models.box.toolTip().endswith("tokens · This model has no chat template.")
 
 
+def test_what_is_missing_from_a_models_files_is_told_once_when_it_is_loaded(qtbot, window, loader):
+    client, notice = window.services.client, "This model has no chat template, so it is given the bare text."
+    wait_ready(qtbot, client)
+    assert window.banner.text == ""
+    loader.script.notices = (notice,)
+    load(qtbot, client)
+    assert window.banner.text == notice
+    window.banner.hide()
+    load(qtbot, client)  # the same again, as after a draft was exchanged
+    assert window.banner.text == ""
+    loader.script.notices = ("Another thing is missing.",)
+    window.banner.show_message("The last run ended in a fault.")
+    load(qtbot, client)
+    assert window.banner.text == "The last run ended in a fault.", "what stands there is not pushed away"
+    window.banner.hide()
+    load(qtbot, client)
+    assert window.banner.text == "Another thing is missing."
+
+
 def test_what_went_wrong_and_what_can_be_undone_is_said_aloud_and_no_progress(qtbot, monkeypatch):
     said: list[str] = []
     monkeypatch.setattr(banner_module, "announce", lambda _widget, text: said.append(text))

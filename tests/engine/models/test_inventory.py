@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.models import Downloader, import_gguf, installed, plan_download
-from engine.models.inventory import gguf_architecture
+from engine.models import Downloader, ResolvedPair, import_gguf, installed, list_pairs, plan_download
+from engine.models.inventory import gguf_architecture, size_on_disk
 from engine.models.paths import models_folder
 from tests.engine.models.tiny_gguf import write_gguf
 from tests.hub_server import HubServer
@@ -58,3 +58,10 @@ def test_other_things_in_the_hub_cache_are_not_models(hub: HubServer) -> None:
     (snapshot.parents[1] / "refs/main").write_text("abc")
     (hub_cache() / "datasets--org--data").mkdir()
     assert installed() == []
+
+
+def test_the_starter_is_listed_with_its_draft_s_size(starter: ResolvedPair) -> None:
+    (listed,) = [model for model in installed() if model.id == "starter"]
+    (pair,) = [pair for pair in list_pairs() if pair.id == "starter"]
+    assert starter.draft is not None and size_on_disk(starter.draft) > 1_000_000
+    assert listed.bytes == pair.size_bytes == size_on_disk(starter.target) + size_on_disk(starter.draft)

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from engine import Finished, GenerationRequest, compare_tokens, load
+from engine import Finished, GenerationRequest, Message, compare_tokens, identity_reason, load
 from engine.errors import SlipstreamError
 from engine.models.paths import data_folder
+from engine.verdict import is_near_tie
 
 if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
     from engine.engine import Engine
@@ -53,10 +54,15 @@ def run_selftest(before: Sequence[Check] = (), after: Sequence[Check] = (), devi
     def identical() -> str:
         if len(answers) < 2:
             raise SlipstreamError("not run, because there are no two texts")
-        verdict = compare_tokens(answers["baseline"].token_ids, answers["dflash"].token_ids)
-        if not verdict.identical:
-            raise SlipstreamError(f"the texts differ from token {verdict.first_difference}")
-        return f"{verdict.compared} tokens compared"
+        plain = answers["baseline"].token_ids
+        verdict = compare_tokens(plain, answers["dflash"].token_ids)
+        if verdict.first_difference is None:
+            return f"{verdict.compared} tokens compared"
+        prompt = loaded().encode([Message("user", PROMPT)])
+        margin = loaded().top2_margin([*prompt, *plain[: verdict.first_difference]])
+        if not is_near_tie(margin, loaded().info):
+            raise SlipstreamError(f"the texts differ from token {verdict.first_difference}, at a margin of {margin:.2g} logits")
+        return identity_reason(verdict, loaded().info, margin)  # as 16-bit and quantised numbers round on a GPU
 
     for name, check in (
         *before,

@@ -50,5 +50,9 @@ def identity_reason(verdict: Verdict, pair: PairInfo, margin: float | None) -> s
     if margin is None:
         return f"rounding or a fault at token {verdict.first_difference}: `slipstream bench` measures how near a tie it was"
     place = f"margin {margin:.2g} at token {verdict.first_difference}"
-    near = margin <= (NEAR_TIE if pair.dtype == "float32" else NEAR_TIE_16)
-    return f"near-tie: {place}" if near else f"not a near-tie: {place}. Please report this."
+    return f"near-tie: {place}" if is_near_tie(margin, pair) else f"not a near-tie: {place}. Please report this."
+
+
+def is_near_tie(margin: float, pair: PairInfo) -> bool:
+    """Whether passes of different widths may round to different choices where the first leads by ``margin`` logits."""
+    return margin <= (NEAR_TIE if pair.dtype == "float32" else NEAR_TIE_16)

@@ -10,25 +10,25 @@ import threading
 from pathlib import Path
 
 import mlx.core as mx
-import mlx.nn as nn
 import pytest
-from mlx.utils import tree_flatten
 
 from engine import (
     Cancelled,
     Fallback,
     Finished,
     GenerationRequest,
-    LoadOptions,
     LoadProgress,
     ModelError,
     RequestError,
     Started,
     load,
 )
+from engine.drafters.dflash.loading import load_draft
 from engine.drafters.lookup import LONGEST
+from engine.loading import _number_format
 from engine.models import ResolvedPair
-from tests.engine.tiny import build_target, copy_tokenizer, draft_config, target_config, write_draft, write_target
+from engine.targets.loading import load_target
+from tests.engine.tiny import copy_tokenizer, draft_config, target_config, write_draft, write_target
 
 WIDE = {"vocab_size": 49152}
 
@@ -183,28 +183,12 @@ print(json.dumps([mx.get_peak_memory(), loaded.info.weights_bytes, caches]))
     assert peak <= 1.15 * (weights + caches), (peak, weights, caches)
 
 
-@pytest.fixture
-def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights are run as they are stored. The CPU still computes: only what asks which device there is is told another."""
-    monkeypatch.setattr(mx, "default_device", lambda: mx.Device(mx.gpu, 0))
-
-
-def test_a_quantised_pair_answers_as_it_is_stored_and_says_so(tmp_path: Path, starter: ResolvedPair, as_on_a_gpu: None) -> None:
-    """As most models for a Mac are: 4-bit layers and an 8-bit embedding, the largest array. What is told is no packed type."""
-    size = {"vocab_size": 49152, "intermediate_size": 4096, "num_hidden_layers": 8}
-    model = build_target(target_config(**size))
-    widths = {"model.embed_tokens": {"group_size": 32, "bits": 8}}
-    nn.quantize(model, 32, 4, class_predicate=lambda path, module: widths.get(path, hasattr(module, "to_quantized")))
-    mx.save_safetensors(str(tmp_path / "model.safetensors"), dict(tree_flatten(model.parameters())), {"format": "mlx"})
-    config = target_config(**size) | {"quantization": {"group_size": 32, "bits": 4, **widths}}
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    draft = write_draft(tmp_path / "draft", target_config(**size))
-    engine = load(f"{copy_tokenizer(starter.target, tmp_path)}+{draft}", options=LoadOptions(prefix_disk_bytes=0))
-    assert engine.info.dtype == "4-bit"
-    modes = ("baseline", "dflash", "lookup")
-    ends = [list(engine.generate(GenerationRequest.of("hello", mode=mode, max_tokens=24)))[-1] for mode in modes]
-    assert ends[0].token_ids == ends[1].token_ids == ends[2].token_ids
-    engine.close()
+def test_a_quantised_pair_says_in_how_many_bits_it_runs(starter: ResolvedPair) -> None:
+    """As most models for a Mac, where they run as stored; the starter's embedding, its largest array, is kept in 8 bits."""
+    target = load_target(starter.target, None)
+    draft = load_draft(starter.draft, target.shape, mx.bfloat16)
+    assert _number_format([target.model, draft]) == "4-bit"
+    assert _number_format([draft]) == "bfloat16"
 
 
 @pytest.mark.parametrize(("template", "lost"), [(False, True), (False, False), (True, False)])

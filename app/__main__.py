@@ -11,7 +11,7 @@ from app import launch
 from app.display import has_display
 from engine import __version__
 
-VERBS = ("generate", "bench", "train-draft", "models", "doctor", "selftest")
+VERBS = ("generate", "bench", "serve", "train-draft", "models", "doctor", "selftest")
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:

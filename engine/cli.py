@@ -34,6 +34,7 @@ from engine.models.command import load_progress_line
 from engine.options import BITS
 from engine.request import MODES, OVERFLOWS, SCORERS
 from engine.sampling_options import add_sampling_options, refuse_what_has_no_effect, sampling_settings, sparse_settings
+from engine.server.command import add_arguments as add_serve_arguments
 from engine.training.command import add_arguments as add_train_arguments
 
 if TYPE_CHECKING:
@@ -142,6 +143,12 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--json", type=Path, required=True, metavar="OUT")
     bench.set_defaults(run=_bench)
 
+    serve = verbs.add_parser("serve", parents=[common], help="an OpenAI-compatible server for other programs")
+    serve.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
+    add_serve_arguments(serve)
+    _add_engine_options(serve)
+    serve.set_defaults(run=_serve)
+
     train = verbs.add_parser("train-draft", parents=[common], help="make a draft for a model, on this machine")
     add_train_arguments(train)
     train.set_defaults(run=_train_draft)
@@ -236,6 +243,13 @@ def _bench(arguments: argparse.Namespace) -> int:
     print(*summary_lines(result), sep="\n", file=sys.stderr)
     _write_report(arguments.json, result)
     return 0 if len(result["runs"]) == len(prompts) else 1
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    from engine.server.command import run as run_server
+
+    with _cancel_on_interrupt() as cancel:
+        return run_server(arguments, lambda: _load(arguments, cancel), cancel)
 
 
 def _train_draft(arguments: argparse.Namespace) -> int:

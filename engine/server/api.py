@@ -1,0 +1,160 @@
+"""The routes: what each address of the server answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from engine import PairInfo, __version__
+from engine.engine import Engine
+from engine.server.answers import AnswerReader, Vocabulary
+from engine.server.desk import Desk
+from engine.server.errors import ApiError, as_api_error
+from engine.server.exchange import Exchange
+from engine.server.guard import Door, KeyCheck
+from engine.server.metrics import Metrics
+from engine.server.replies import ChatReply, CompletionReply, Reply
+from engine.server.schema import ChatBody, CompletionBody, parse
+from engine.server.settings import ServerSettings
+from engine.server.translate import Ask, chat_ask, completion_ask
+from engine.text.tool_calls import ToolCallSplitter, ToolSyntax
+
+MAX_BODY = 16 * 2**20  # bytes; the longest contexts take a few of them
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What the routes know of the engine without touching it: it belongs to another thread."""
+
+    info: PairInfo
+    stop_ids: frozenset[int]
+    vocabulary: Vocabulary
+    syntax: ToolSyntax | None
+
+    @classmethod
+    def of(cls, engine: Engine) -> Loaded:
+        """Call on the engine's thread."""
+        return cls(engine.info, engine.stop_ids, Vocabulary(engine.token_bytes()), engine.tool_syntax)
+
+
+class Api:
+    """The server's answers. Everything here runs on the thread of HTTP."""
+
+    def __init__(self, loaded: Loaded, desk: Desk, settings: ServerSettings):
+        self._loaded, self._desk, self._settings = loaded, desk, settings
+        self._metrics, self._started = Metrics(desk), int(time.time())
+        self._name = settings.name or loaded.info.id
+        self._names = {self._name, loaded.info.id, loaded.info.name, settings.asked_model}
+
+    def application(self) -> Starlette:
+        """The ASGI application."""
+        settings = self._settings
+        guards = [Middleware(Door, local_only=settings.local_only, host=settings.host, origins=settings.origins)]
+        if settings.origins:
+            allowed: dict[str, Any] = {"allow_origins": settings.origins, "allow_methods": ["*"], "allow_headers": ["*"]}
+            guards.append(Middleware(CORSMiddleware, **allowed, allow_private_network=True, expose_headers=["Retry-After"]))
+        if settings.api_key:
+            guards.append(Middleware(KeyCheck, key=settings.api_key))
+        routes = [
+            Route("/v1/chat/completions", self._chat, methods=["POST"]),
+            Route("/v1/completions", self._completion, methods=["POST"]),
+            Route("/v1/models", self._models, methods=["GET"]),
+            Route("/v1/models/{name:path}", self._model, methods=["GET"]),
+            Route("/health", self._health, methods=["GET"]),
+            Route("/metrics", self._prometheus, methods=["GET"]),
+        ]
+        handlers: Any = {ApiError: self._error, HTTPException: self._http_error, Exception: self._fault}
+        return Starlette(routes=routes, middleware=guards, exception_handlers=handlers)
+
+    async def _chat(self, request: Request) -> Response:
+        body = parse(ChatBody, await _read(request))
+        self._check_model(body.model)
+        ask = chat_ask(body, self._loaded.info, self._settings.exact)
+        syntax, tools = self._loaded.syntax, ask.request.tools
+        splitter = ToolCallSplitter(syntax, tools) if syntax is not None and tools else None
+        reader = AnswerReader(True, splitter, self._loaded.stop_ids, ask.one_call)
+        return self._exchange(ChatReply, ask, reader)
+
+    async def _completion(self, request: Request) -> Response:
+        body = parse(CompletionBody, await _read(request))
+        self._check_model(body.model)
+        ask = completion_ask(body, self._settings.exact)
+        return self._exchange(CompletionReply, ask, AnswerReader(False, None, self._loaded.stop_ids))
+
+    def _exchange(self, kind: type[Reply], ask: Ask, reader: AnswerReader) -> Exchange:
+        return Exchange(self._desk, self._metrics, kind(ask, self._name, reader, self._loaded.vocabulary))
+
+    async def _models(self, _: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [self._card()]})
+
+    async def _model(self, request: Request) -> Response:
+        self._check_model(request.path_params["name"])
+        return JSONResponse(self._card())
+
+    async def _health(self, _: Request) -> Response:
+        desk = self._desk
+        state = {"status": "ok", "model": self._name, "running": desk.running, "waiting": desk.waiting, "version": __version__}
+        return JSONResponse(state | {"notices": list(self._loaded.info.notices)})
+
+    async def _prometheus(self, _: Request) -> Response:
+        return Response(self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def _check_model(self, name: str | None) -> None:
+        if name is not None and name not in self._names:
+            message = f"The model {name!r} is not served here: use {self._name!r}, or leave model out."
+            raise ApiError(404, message, code="model_not_found", param="model")
+
+    def _card(self) -> dict[str, Any]:
+        info = self._loaded.info
+        card = {"id": self._name, "object": "model", "created": self._started, "owned_by": "slipstream"}
+        pair = {"name": info.name, "draft": info.draft_name, "no_draft_reason": info.no_draft_reason}
+        able = {"tools": self._loaded.syntax is not None, "thinking_switch": info.thinking_switch}
+        return card | {"max_model_len": info.context_length, "slipstream": pair | able}
+
+    async def _error(self, _: Request, error: Exception) -> Response:
+        assert isinstance(error, ApiError)
+        self._metrics.refused(error.status)
+        return JSONResponse(error.body(), error.status, error.headers)
+
+    async def _http_error(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        place = f"{request.method} {request.url.path}"
+        if error.status_code == 405:
+            problem = ApiError(405, f"{place} is not possible: use {(error.headers or {})['Allow']}.", code="method_not_allowed")
+        else:
+            problem = ApiError(error.status_code, f"{place} is no address of this server: see /v1/models.", code="unknown_url")
+        self._metrics.refused(problem.status)
+        return JSONResponse(problem.body(), problem.status, error.headers)
+
+    async def _fault(self, _: Request, error: Exception) -> Response:
+        problem = as_api_error(error, refused=False)
+        self._metrics.refused(problem.status)
+        return JSONResponse(problem.body(), problem.status)
+
+
+async def _read(request: Request) -> bytes:
+    """The body. Raises ``ApiError`` where it is too long, as soon as that is known."""
+    parts, size = [], 0
+    declared = request.headers.get("content-length", "")
+    too_long = ApiError(413, f"The body is longer than {MAX_BODY // 2**20} MiB: shorten the request.", code="request_too_large")
+    if declared.isdecimal() and int(declared) > MAX_BODY:
+        raise too_long
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > MAX_BODY:
+                raise too_long
+            parts.append(part)
+    except ClientDisconnect:
+        raise ApiError(400, "The body was not sent to its end.", code="incomplete_body") from None
+    return b"".join(parts)

@@ -1,0 +1,50 @@
+"""Errors as the OpenAI API words them: one object with a message, a type, the parameter at fault and a code."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from engine.errors import ContextOverflow, RequestError, SlipstreamError
+from engine.request import GenerationRequest
+
+STOPPING = "The server is stopping: send the request again once it runs."
+_NAMED = re.compile(r"^(\w+)\b")
+
+
+class ApiError(Exception):
+    """What a client is told instead of an answer. ``retry_after``: seconds after which the same request may work."""
+
+    def __init__(
+        self, status: int, message: str, *, code: str | None = None, param: str | None = None, retry_after: int | None = None
+    ):
+        super().__init__(message)
+        self.status, self.message, self.code, self.param, self.retry_after = status, message, code, param, retry_after
+
+    @property
+    def headers(self) -> dict[str, str]:
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        return headers | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
+
+    def body(self) -> dict[str, Any]:
+        """The JSON object of the answer."""
+        kind = {401: "authentication_error", 429: "rate_limit_error"}.get(self.status, "invalid_request_error")
+        if self.status >= 500:
+            kind = "server_error"
+        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+
+
+def as_api_error(error: Exception, refused: bool, place: str = "messages") -> ApiError:
+    """What a client is told of ``error``. ``refused``: nothing of the request was begun; ``place``: the prompt's parameter."""
+    if isinstance(error, ApiError):
+        return error
+    text = " ".join(str(error).split())
+    if isinstance(error, ContextOverflow):
+        return ApiError(400, text, code="context_length_exceeded", param=place)
+    if isinstance(error, RequestError) or (refused and isinstance(error, SlipstreamError)):
+        named = _NAMED.match(text)
+        fields = GenerationRequest.__dataclass_fields__
+        return ApiError(400, text, code="invalid_value", param=named[1] if named and named[1] in fields else place)
+    if isinstance(error, SlipstreamError):
+        return ApiError(500, text, code="model_error")
+    return ApiError(500, f"The server met an error of its own ({type(error).__name__}): see its output.", code="internal_error")

@@ -1,0 +1,151 @@
+"""From the body of a request to what the engine is asked for. Whatever cannot be honoured is refused by name."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass
+from typing import Any
+
+from engine import GenerationRequest, Message, PairInfo, RequestError
+from engine.request import ToolCall
+from engine.server.errors import ApiError, as_api_error
+from engine.server.schema import ChatBody, Common, CompletionBody, Part, Tool, Turn
+
+MAX_STOPS = 4
+COMPLETION_TOKENS = 16  # the OpenAI API's default for /v1/completions
+SAME_NAMES = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "mode")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request and how its answer is to be given. ``one_call``: the answer ends with its first call of a tool."""
+
+    request: GenerationRequest
+    stream: bool
+    include_usage: bool
+    chat: bool
+    one_call: bool = False
+
+
+def chat_ask(body: ChatBody, info: PairInfo, exact: bool = False) -> Ask:
+    """Raises ``ApiError``."""
+    limit = body.max_completion_tokens if body.max_tokens is None else body.max_tokens
+    if None not in (body.max_tokens, body.max_completion_tokens) and body.max_tokens != body.max_completion_tokens:
+        raise _wrong("max_tokens", "max_tokens and max_completion_tokens differ: send one of them.")
+    if body.top_logprobs is not None and not body.logprobs:
+        raise _wrong("top_logprobs", "top_logprobs needs logprobs: true.")
+    tools = _tools(body)
+    settings = _settings(body) | {
+        "messages": tuple(_message(turn, f"messages.{index}") for index, turn in enumerate(body.messages)),
+        "max_tokens": info.context_length if limit is None else limit,
+        "logprobs": (body.top_logprobs or 0) if body.logprobs else None,
+        "tools": tools,
+        "thinking": _thinking(body, info),
+        "exact": exact,
+    }
+    return _ask(body, settings, chat=True, one_call=bool(tools) and body.parallel_tool_calls is False)
+
+
+def completion_ask(body: CompletionBody, exact: bool = False) -> Ask:
+    """Raises ``ApiError``."""
+    prompt = body.prompt
+    if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
+        prompt = prompt[0]
+    if not isinstance(prompt, str):
+        raise _wrong("prompt", "prompt must be one text: send several in requests of their own, and token ids as their text.")
+    settings = _settings(body) | {
+        "messages": (Message("user", prompt),),
+        "max_tokens": COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens,
+        "logprobs": body.logprobs,
+        "raw": True,
+        "exact": exact,
+    }
+    return _ask(body, settings, chat=False)
+
+
+def _ask(body: Common, settings: dict[str, Any], chat: bool, one_call: bool = False) -> Ask:
+    if body.stream_options is not None and not body.stream:
+        raise _wrong("stream_options", "stream_options is for streams: send it with stream: true.")
+    try:
+        request = GenerationRequest(**settings)
+    except RequestError as error:
+        raise as_api_error(error, True, "messages" if chat else "prompt") from None
+    usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+    return Ask(request, bool(body.stream), usage, chat, one_call)
+
+
+def _settings(body: Common) -> dict[str, Any]:
+    """The engine's fields that are in both kinds of body. Without a seed every request draws anew."""
+    settings = {name: value for name in SAME_NAMES if (value := getattr(body, name)) is not None}
+    if body.top_k is not None:
+        settings["top_k"] = 0 if body.top_k == -1 else body.top_k  # other servers' way to say all
+    stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+    if len(stops) > MAX_STOPS or "" in stops:
+        raise _wrong("stop", f"stop may hold up to {MAX_STOPS} texts, none of them empty.")
+    settings["stop"] = tuple(stops)
+    settings["seed"] = secrets.randbits(31) if body.seed is None else body.seed
+    try:
+        settings["logit_bias"] = {int(token): value for token, value in (body.logit_bias or {}).items()}
+    except ValueError:
+        raise _wrong("logit_bias", "logit_bias maps token ids to numbers, such as {\"42\": -100}.") from None
+    return settings
+
+
+def _message(turn: Turn, place: str) -> Message:
+    content = _content(turn.content, f"{place}.content")
+    if turn.role == "assistant" and turn.reasoning_content:
+        content = f"<think>\n{turn.reasoning_content}\n</think>\n\n{content}"  # the engine tells them apart again for the template
+    if turn.role == "tool" and not turn.tool_call_id:
+        raise _wrong(f"{place}.tool_call_id", f"{place} has the role tool: name the call it answers in tool_call_id.")
+    if turn.role != "assistant" and turn.tool_calls:
+        raise _wrong(f"{place}.tool_calls", f"{place} has the role {turn.role}: only an assistant's message can hold tool_calls.")
+    if turn.content is None and not turn.tool_calls:
+        raise _wrong(f"{place}.content", f"{place}.content is missing: send a text.")
+    calls = tuple(ToolCall(call.function.name, call.function.arguments, call.id) for call in turn.tool_calls or ())
+    role = "system" if turn.role == "developer" else turn.role
+    return Message(role, content, turn.name or "", calls, turn.tool_call_id or "")
+
+
+def _content(content: str | list[Part] | None, place: str) -> str:
+    if content is None or isinstance(content, str):
+        return content or ""
+    for index, part in enumerate(content):
+        if part.type != "text" or part.text is None:
+            raise _wrong(f"{place}.{index}", f"{place}.{index} has the type {part.type}: this server reads text parts only.")
+    return "".join(part.text or "" for part in content)
+
+
+def _tools(body: ChatBody) -> tuple[str, ...]:
+    choice = body.tool_choice
+    if choice == "required" or isinstance(choice, dict):
+        raise _wrong("tool_choice", "tool_choice can be auto or none: a model cannot be made to call a tool here.")
+    if choice == "none":
+        return ()
+    return tuple(_tool(tool, f"tools.{index}.function") for index, tool in enumerate(body.tools or ()))
+
+
+def _tool(tool: Tool, place: str) -> str:
+    if tool.function.strict:
+        raise _wrong(f"{place}.strict", f"{place}.strict cannot be used: no form can be enforced, so leave it out.")
+    return json.dumps(tool.model_dump(exclude_none=True), ensure_ascii=False)
+
+
+def _thinking(body: ChatBody, info: PairInfo) -> bool | None:
+    wanted = body.chat_template_kwargs.enable_thinking if body.chat_template_kwargs else None
+    place = "chat_template_kwargs.enable_thinking"
+    if body.reasoning_effort is not None:
+        place = "reasoning_effort"
+        if body.reasoning_effort != "none":
+            text = "reasoning_effort can be none: for thinking without levels use chat_template_kwargs with enable_thinking."
+            raise _wrong(place, text)
+        if wanted:
+            raise _wrong(place, "reasoning_effort none and enable_thinking true contradict each other: send one of them.")
+        wanted = False
+    if wanted is not None and not info.thinking_switch:
+        raise _wrong(place, f"{place} cannot be used: this model's thinking has no switch, so leave it out.")
+    return wanted
+
+
+def _wrong(place: str, message: str) -> ApiError:
+    return ApiError(400, message, code="invalid_value", param=place)

@@ -144,8 +144,8 @@ class Answer:
 
     def _follow_thoughts(self, text: str, tokens: int) -> None:
         inside = self._thoughts.thinking
-        self._thoughts.feed(text)
-        if inside or self._thoughts.thinking:
+        part = self._thoughts.feed(text)
+        if inside or self._thoughts.thinking or part.thinking:  # a long block may hold all of the thoughts
             self._thinking_tokens += tokens
             self._thinking_s = self._last_at - self._first_at
 

@@ -207,7 +207,7 @@ class Engine:
     def _fit(self, request: GenerationRequest) -> Fitted:
         request.check_vocabulary(self._target.shape.vocab_size)
         if request.tools and self.tool_syntax is None:
-            raise RequestError("This model was not made to call tools: leave tools out, or choose another model.")
+            raise RequestError("tools cannot be used, because this model was not made to call any: leave them out.")
         return fit_context(request, self._encoder(request), self.info.context_length)
 
     def _encoder(self, request: GenerationRequest) -> Encode:

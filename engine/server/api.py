@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -50,10 +51,10 @@ class Loaded:
 class Api:
     """The server's answers. Everything here runs on the thread of HTTP."""
 
-    def __init__(self, loaded: Loaded, desk: Desk, settings: ServerSettings):
-        self._loaded, self._desk, self._settings = loaded, desk, settings
-        self._metrics, self._started = Metrics(desk), int(time.time())
-        self._name = settings.name or loaded.info.id
+    def __init__(self, loaded: Loaded, desk: Desk, metrics: Metrics, settings: ServerSettings):
+        self._loaded, self._desk, self._metrics, self._settings = loaded, desk, metrics, settings
+        self._started = int(time.time())
+        self._name = settings.name or public_name(loaded.info)
         self._names = {self._name, loaded.info.id, loaded.info.name, settings.asked_model}
 
     def application(self) -> Starlette:
@@ -140,6 +141,12 @@ class Api:
         problem = as_api_error(error, refused=False)
         self._metrics.refused(problem.status)
         return JSONResponse(problem.body(), problem.status)
+
+
+def public_name(info: PairInfo) -> str:
+    """The pair's id, but for one given by its folders only the last one's name: where they lie is nobody's business."""
+    target = info.id.partition("+")[0]
+    return info.name if os.sep in target and os.path.isdir(target) else info.id
 
 
 async def _read(request: Request) -> bytes:

@@ -32,7 +32,6 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, load: Callable[[], Engine], stop: threading.Event) -> int:
     """Serves until ``stop`` is set and returns 0. ``load`` is called once the port is known to be free."""
-    from engine.server.run import serve
     from engine.server.settings import ServerSettings, address, bind, is_local
 
     key = os.environ.get(KEY_VARIABLE) if arguments.api_key is None else arguments.api_key
@@ -43,6 +42,9 @@ def run(arguments: argparse.Namespace, load: Callable[[], Engine], stop: threadi
         if not (local_only or key):
             print(f"slipstream: anyone who reaches {arguments.host} can use this server: set {KEY_VARIABLE}.", file=sys.stderr)
         engine = load()
+        from engine.server.api import public_name  # not above: it imports MLX, and a taken port is said at once
+        from engine.server.run import serve
+
         if arguments.exact:
             engine.measure_exactness()
         settings = ServerSettings(
@@ -55,7 +57,7 @@ def run(arguments: argparse.Namespace, load: Callable[[], Engine], stop: threadi
             max_waiting=arguments.max_queue,
             exact=arguments.exact,
         )
-        name = settings.name or engine.info.id
+        name = settings.name or public_name(engine.info)
 
         def ready() -> None:
             print(f"Serving {name} at {address(bound)}/v1 (Ctrl-C stops)", flush=True)

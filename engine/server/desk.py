@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine import Event, GenerationRequest, SlipstreamError
+from engine import Event, Finished, GenerationRequest, SlipstreamError
 from engine.engine import Engine
 from engine.server.errors import STOPPING, ApiError, as_api_error
 
@@ -41,10 +41,10 @@ class Job:
 
 class Desk:
     """Belongs to the engine's thread, which calls ``run``; ``submit`` and the counts are for all. ``max_waiting``: beside the one
-    being answered."""
+    being answered. ``count`` is told of every answer's end."""
 
-    def __init__(self, engine: Engine, max_waiting: int):
-        self._engine, self._max_waiting = engine, max_waiting
+    def __init__(self, engine: Engine, max_waiting: int, count: Callable[[Finished], None]):
+        self._engine, self._max_waiting, self._count = engine, max_waiting, count
         self._waiting: deque[Job] = deque()
         self._running: Job | None = None
         self._closed = False
@@ -109,6 +109,8 @@ class Desk:
         began = time.monotonic()
         try:
             for event in self._engine.generate(job.request, job.cancel):
+                if isinstance(event, Finished):
+                    self._count(event)
                 job.deliver(event)
                 self._check_new()
                 if stop.is_set():

@@ -95,8 +95,6 @@ class Exchange(Response):
         chunks = self._reply.take(item)
         if self._reply.reader.enough:
             self._job.cancel.set()
-        if isinstance(item, Finished):
-            self._metrics.answered(self._reply.reader.finish_reason, item.statistics)
         return chunks
 
     def _state(self) -> str:

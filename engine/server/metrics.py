@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from engine import Statistics
+from engine import Finished
 from engine.server.desk import Desk
 
 FIRST_TOKEN_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
@@ -14,7 +14,7 @@ TOKENS_A_SECOND = (1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 class Metrics:
     """Of one server, since it started."""
 
-    def __init__(self, desk: Desk):
+    def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._answers = self._counter("answers", "Answers by their end and decoding mode", "finish_reason", "mode")
         self._refused = self._counter("refused_requests", "Requests that got an error, by HTTP status", "status")
@@ -30,14 +30,18 @@ class Metrics:
         self._rate = Histogram(
             "slipstream_decode_tokens_per_second", "After the first token", buckets=TOKENS_A_SECOND, registry=self._registry
         )
+
+    def watch(self, desk: Desk) -> None:
+        """Shows how long the queue is."""
         waiting = Gauge("slipstream_waiting_requests", "Requests in the queue", registry=self._registry)
         waiting.set_function(lambda: desk.waiting)
         running = Gauge("slipstream_running_requests", "Requests being answered", registry=self._registry)
         running.set_function(lambda: desk.running)
 
-    def answered(self, finish_reason: str, numbers: Statistics) -> None:
-        """Counts one answer."""
-        self._answers.labels(finish_reason, numbers.mode).inc()
+    def answered(self, finished: Finished) -> None:
+        """Counts one answer, whether somebody still wanted it or not."""
+        numbers = finished.statistics
+        self._answers.labels(finished.reason, numbers.mode).inc()
         self._tokens["prompt"].inc(numbers.prompt_tokens)
         self._tokens["cached"].inc(numbers.cached_tokens)
         self._tokens["completion"].inc(numbers.completion_tokens)

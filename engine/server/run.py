@@ -12,6 +12,7 @@ import uvicorn
 from engine.engine import Engine
 from engine.server.api import Api, Loaded
 from engine.server.desk import Desk
+from engine.server.metrics import Metrics
 from engine.server.settings import ServerSettings, listen
 
 CLOSE_S = 5  # for what is being sent when the server stops
@@ -24,8 +25,10 @@ def serve(engine: Engine, bound: socket.socket, settings: ServerSettings, ready:
     Then the open answer ends where it is, those that wait are refused, and what is being sent is sent. Raises
     ``SlipstreamError`` where the socket cannot be used, and what ended HTTP where that ended by itself.
     """
-    desk = Desk(engine, settings.max_waiting)
-    application = Api(Loaded.of(engine), desk, settings).application()
+    metrics = Metrics()
+    desk = Desk(engine, settings.max_waiting, metrics.answered)
+    metrics.watch(desk)
+    application = Api(Loaded.of(engine), desk, metrics, settings).application()
     listen(bound)
     config = uvicorn.Config(
         application, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None, access_log=False, log_level="error",

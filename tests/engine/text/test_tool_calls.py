@@ -27,13 +27,17 @@ TOOL = json.dumps(
         },
     }
 )
-# The parts of Qwen's template that matter here: tools shown, calls and results in the history.
+# The parts of Qwen's template that matter here: tools shown; thoughts, calls and results in the history.
 HERMES = """{% if tools %}<|im_start|>system
 <tools>{% for tool in tools %}
 {{ tool | tojson }}{% endfor %}
 </tools><|im_end|>
 {% endif %}{% for message in messages %}<|im_start|>{{ message.role }}
-{{ message.content }}{% for tool_call in message.tool_calls or [] %}{% set tool_call = tool_call.function %}
+{% if message.reasoning_content %}<think>
+{{ message.reasoning_content }}
+</think>
+
+{% endif %}{{ message.content }}{% for tool_call in message.tool_calls or [] %}{% set tool_call = tool_call.function %}
 <tool_call>
 {"name": "{{ tool_call.name }}", "arguments": {{ tool_call.arguments | tojson }}}
 </tool_call>{% endfor %}<|im_end|>

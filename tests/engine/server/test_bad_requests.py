@@ -1,0 +1,159 @@
+"""What cannot be answered: every refusal is an OpenAI-style error that names the parameter, and the server goes on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import openai
+import pytest
+
+from tests.engine.server.conftest import Served
+
+USER = {"role": "user", "content": "Hi"}
+CHAT = {"messages": [USER], "max_tokens": 1}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+
+# changes to a good chat request: (parameter at fault, part of the message)
+BAD_CHATS: list[tuple[dict[str, Any], str | None, str]] = [
+    ({"messages": []}, "messages", "at least 1 item"),
+    ({"messages": None}, "messages", "valid array"),
+    ({"messages": "Hi"}, "messages", "valid array"),
+    ({"messages": [{"role": "wizard", "content": "Hi"}]}, "messages.0.role", "'system', 'developer', 'user'"),
+    ({"messages": [{"role": "user"}]}, "messages.0.content", "missing"),
+    ({"messages": [{"content": "Hi"}]}, "messages.0.role", "missing"),
+    ({"messages": [{"role": "user", "content": "  "}]}, "messages", "empty"),
+    ({"messages": [{"role": "system", "content": "Hi"}]}, "messages", "empty"),
+    ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content", "valid"),
+    ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content.0", "text parts"),
+    ({"messages": [USER, {"role": "tool", "content": "4"}]}, "messages.1.tool_call_id", "name the call"),
+    ({"model": 7}, "model", "valid string"),
+    ({"max_tokens": 0}, "max_tokens", "at least 1"),
+    ({"max_tokens": "many"}, "max_tokens", "valid integer"),
+    ({"max_tokens": True}, "max_tokens", "valid integer"),
+    ({"max_completion_tokens": 2}, "max_tokens", "differ"),
+    ({"temperature": -1}, "temperature", "from 0 to 5"),
+    ({"temperature": "hot"}, "temperature", "valid number"),
+    ({"top_p": 0}, "top_p", "above 0 to 1"),
+    ({"top_k": -2}, "top_k", "0 for all"),
+    ({"min_p": 2}, "min_p", "from 0 to 1"),
+    ({"presence_penalty": 3}, "presence_penalty", "from -2 to 2"),
+    ({"frequency_penalty": 3}, "frequency_penalty", "from -2 to 2"),
+    ({"repetition_penalty": 0}, "repetition_penalty", "from 0.01 to 10"),
+    ({"logit_bias": {"x": 1}}, "logit_bias", "token ids"),
+    ({"logit_bias": {"1": 101}}, "logit_bias", "-100 to 100"),
+    ({"logit_bias": {"99999999": 1}}, "logit_bias", "last one is 49151"),
+    ({"seed": 1.5}, "seed", "valid integer"),
+    ({"stop": ["a", "b", "c", "d", "e"]}, "stop", "up to 4"),
+    ({"stop": ""}, "stop", "empty"),
+    ({"stop": 7}, "stop", "valid string"),
+    ({"logprobs": 3}, "logprobs", "valid boolean"),
+    ({"top_logprobs": 3}, "top_logprobs", "logprobs: true"),
+    ({"logprobs": True, "top_logprobs": 21}, "logprobs", "from 0 to 20"),
+    ({"stream": False, "stream_options": {"include_usage": True}}, "stream_options", "stream: true"),
+    ({"mode": "warp"}, "mode", "'dflash'"),
+    ({"n": 2}, "n", "one answer"),
+    ({"response_format": {"type": "json_object"}}, "response_format", "no form can be enforced"),
+    ({"tools": [TOOL]}, "tools", "not made to call any"),
+    ({"tools": [{"type": "web_search"}]}, "tools.0.type", "'function'"),
+    ({"tool_choice": "required"}, "tool_choice", "auto or none"),
+    ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, "tool_choice", "auto or none"),
+    ({"functions": [{"name": "f"}]}, "functions", "tools"),
+    ({"reasoning_effort": "high"}, "reasoning_effort", "none"),
+    ({"chat_template_kwargs": {"enable_thinking": True}}, "chat_template_kwargs.enable_thinking", "no switch"),
+    ({"chat_template_kwargs": {"other": 1}}, "chat_template_kwargs.other", "extra inputs"),
+    ({"modalities": ["text", "audio"]}, "modalities", "only text"),
+    ({"tempurature": 1}, "tempurature", "no parameter"),
+]
+BAD_COMPLETIONS: list[tuple[dict[str, Any], str, str]] = [
+    ({"prompt": ["a", "b"]}, "prompt", "one text"),
+    ({"prompt": [1, 2]}, "prompt", "one text"),
+    ({"prompt": ""}, "prompt", "empty"),
+    ({"echo": True}, "echo", "not repeated"),
+    ({"best_of": 3}, "best_of", "one answer"),
+    ({"suffix": "end"}, "suffix", "between"),
+    ({"logprobs": True}, "logprobs", "valid integer"),
+    ({"messages": [USER]}, "messages", "no parameter"),
+]
+
+
+def refusal(answer: Any, status: int = 400) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    error = answer.json()["error"]
+    assert set(error) == {"message", "type", "param", "code"} and error["message"].endswith(".") and error["code"]
+    return error
+
+
+@pytest.mark.parametrize(("change", "param", "words"), BAD_CHATS, ids=[json.dumps(change)[1:50] for change, *_ in BAD_CHATS])
+def test_a_bad_chat_request_is_refused_by_the_parameter_s_name(server: Served, change: dict, param: str, words: str) -> None:
+    for stream in (False, True):
+        error = refusal(server.post(**(CHAT | {"stream": stream} | change)))
+        assert error["type"] == "invalid_request_error" and error["param"] == param and words in error["message"], error
+
+
+@pytest.mark.parametrize(("change", "param", "words"), BAD_COMPLETIONS)
+def test_a_bad_completion_request_is_refused_by_the_parameter_s_name(server: Served, change: dict, param: str, words: str) -> None:
+    error = refusal(server.post("/v1/completions", **({"prompt": "Hi", "max_tokens": 1} | change)))
+    assert error["param"] == param and words in error["message"], error
+
+
+def test_what_changes_no_answer_is_taken(server: Served) -> None:
+    harmless = {
+        "user": "me", "metadata": {"a": "b"}, "store": True, "service_tier": "auto", "n": 1, "response_format": {"type": "text"},
+        "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "top_k": -1, "modalities": ["text"],
+        "logit_bias": {}, "stop": None, "safety_identifier": "x", "prompt_cache_key": "y", "seed": -5, "audio": None,
+    }  # fmt: skip
+    assert server.post(**(CHAT | harmless)).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [(b"", "not JSON"), (b"Hi", "not JSON"), (b"[1]", "not a JSON object"), (b'{"messages": [', "not JSON"),
+     (b"\xff\xfe", "not JSON"), (b'{"messages": ' + b"[" * 5000, "not JSON"),
+     (b'{"messages": [{"role": "user", "content": "Hi"}], "temperature": NaN}', "finite number")],
+)  # fmt: skip
+def test_a_body_that_is_no_request_is_refused(server: Served, raw: bytes, words: str) -> None:
+    assert words in refusal(server.http.post("/v1/chat/completions", content=raw))["message"]
+
+
+def test_a_prompt_longer_than_the_context_is_refused_with_the_numbers_streamed_or_not(server: Served) -> None:
+    client, long = server.client(), [{"role": "user", "content": "word " * 9000}]
+    words = r"The prompt has 9,\d{3} tokens and the model's context holds 8,192"
+    for stream in (False, True):
+        with pytest.raises(openai.BadRequestError, match=words) as refused:
+            client.chat.completions.create(model="starter", messages=long, stream=stream)  # type: ignore[call-overload]
+        assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
+
+
+def test_a_huge_body_is_refused_before_it_is_read(server: Served) -> None:
+    assert refusal(server.http.post("/v1/chat/completions", content=b"x" * (17 * 2**20)), 413)["code"] == "request_too_large"
+    parts = (b"x" * 2**20 for _ in range(17))  # without a length
+    assert refusal(server.http.post("/v1/chat/completions", content=parts), 413)["code"] == "request_too_large"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/", 404), ("POST", "/v1/embeddings", 404), ("GET", "/v1/chat/completions", 405), ("POST", "/health", 405),
+     ("GET", "/v1/models/none", 404)],
+)  # fmt: skip
+def test_a_wrong_address_or_method_is_an_error_object_too(server: Served, method: str, path: str, status: int) -> None:
+    answer = server.http.request(method, path)
+    refusal(answer, status)
+    assert status != 405 or answer.headers["allow"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::2]", ""])
+def test_another_name_for_this_computer_is_refused(server: Served, host: str) -> None:
+    """A web page can point its own name here (DNS rebinding); the browser then sends that name."""
+    assert refusal(server.http.post("/v1/chat/completions", json=CHAT, headers={"Host": host}), 403)["code"] == "host_not_allowed"
+
+
+@pytest.mark.parametrize("host", ["localhost", "LocalHost:99", "127.0.0.1", "[::1]:8000"])
+def test_this_computer_s_own_names_are_taken(server: Served, host: str) -> None:
+    assert server.http.get("/health", headers={"Host": host}).status_code == 200
+
+
+def test_web_pages_are_refused_unless_allowed(server: Served) -> None:
+    answer = server.http.post("/v1/chat/completions", json=CHAT, headers={"Origin": "https://evil.example"})
+    assert "--allow-origin https://evil.example" in refusal(answer, 403)["message"]
+    assert "access-control-allow-origin" not in answer.headers

@@ -1,0 +1,84 @@
+"""Calls of tools and thoughts over HTTP: the real starter weights, with a chat template that knows tools, write them themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.server.conftest import Served
+from tests.engine.text.test_tool_calls import TOOL
+
+TOOLS: Any = [json.loads(TOOL)]
+WRITTEN = '<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+REPEAT: Any = [{"role": "user", "content": f"Repeat exactly:\n{WRITTEN}"}]
+SAID: Any = [  # calls as plain text
+    {"role": role, "content": content.replace("Paris", city)}
+    for city in ("Rome", "Oslo")
+    for role, content in (("user", "Weather in Paris?"), ("assistant", WRITTEN))
+] + [{"role": "user", "content": "Weather in Paris?"}]
+CALL = ("weather", {"city": "Paris"})
+
+
+@pytest.fixture(scope="module")
+def caller(home: Path, tool_pair: str) -> Iterator[Served]:
+    running = Served(home, "--model", tool_pair)
+    yield running
+    assert running.stop() == 0
+
+
+def test_a_call_is_given_as_a_call_and_its_result_leads_on(caller: Served) -> None:
+    client = caller.client()
+    answer = client.chat.completions.create(model="caller", messages=REPEAT, tools=TOOLS, max_tokens=60)
+    assert answer.choices[0].finish_reason == "tool_calls" and answer.choices[0].message.content is None
+    (call,) = answer.choices[0].message.tool_calls or ()
+    assert call.type == "function" and (call.function.name, json.loads(call.function.arguments)) == CALL
+    turns: Any = [*REPEAT, answer.choices[0].message.model_dump(), {"role": "tool", "tool_call_id": call.id, "content": "Rain."}]
+    after = client.chat.completions.create(model="caller", messages=turns, tools=TOOLS, max_tokens=4)
+    assert after.usage and answer.usage and after.usage.prompt_tokens > answer.usage.total_tokens
+
+
+def test_a_streamed_call_is_the_same_call(caller: Served) -> None:
+    stream = caller.client().chat.completions.create(model="caller", messages=REPEAT, tools=TOOLS, max_tokens=60, stream=True)
+    chunks = list(stream)
+    (call,) = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
+    assert call.function and (call.index, call.function.name, json.loads(call.function.arguments or "")) == (0, *CALL)
+    assert call.id and chunks[-1].choices[0].finish_reason == "tool_calls"
+    assert not "".join(chunk.choices[0].delta.content or "" for chunk in chunks).strip()
+
+
+def test_without_tools_or_with_tool_choice_none_the_text_stays_text(caller: Served) -> None:
+    for settings in ({}, {"tools": TOOLS, "tool_choice": "none"}):
+        choice = caller.post(messages=SAID, max_tokens=60, **settings).json()["choices"][0]
+        assert WRITTEN in choice["message"]["content"] and choice["finish_reason"] == "stop"
+        assert "tool_calls" not in choice["message"]
+
+
+def test_only_one_call_comes_where_only_one_is_wanted(caller: Served) -> None:
+    twice: Any = [{"role": "user", "content": f"Repeat exactly:\n{WRITTEN}\n{WRITTEN.replace('Paris', 'Rome')}"}]
+    settings = {"messages": twice, "tools": TOOLS, "max_tokens": 80}
+    both = caller.post(**settings).json()["choices"][0]
+    one = caller.post(**settings, parallel_tool_calls=False).json()
+    assert len(both["message"]["tool_calls"]) == 2
+    assert one["choices"][0]["finish_reason"] == "tool_calls" and len(one["choices"][0]["message"]["tool_calls"]) == 1
+
+
+def test_thoughts_come_apart_from_the_answer(caller: Served) -> None:
+    earlier = {"role": "assistant", "content": "Yes.", "reasoning_content": "A rainbow."}
+    asked: Any = [{"role": "user", "content": "Is it?"}, earlier] * 2 + [{"role": "user", "content": "Is it?"}]
+    whole = caller.post(messages=asked, max_tokens=40).json()
+    message = whole["choices"][0]["message"]
+    assert "A rainbow." in message["reasoning_content"] and "<" not in message["reasoning_content"]
+    assert message["content"].strip() == "Yes." and whole["usage"]["completion_tokens_details"]["reasoning_tokens"] > 2
+    chunks = list(caller.client().chat.completions.create(model="caller", messages=asked, max_tokens=40, stream=True))
+    deltas = [chunk.choices[0].delta.model_dump() for chunk in chunks]
+    assert "".join(delta.get("reasoning_content") or "" for delta in deltas) == message["reasoning_content"]
+    assert "".join(delta.get("content") or "" for delta in deltas) == message["content"]
+
+
+def test_a_pair_given_by_its_folders_is_served_by_name_without_its_path(caller: Served) -> None:
+    card = caller.http.get("/v1/models").json()["data"][0]
+    assert card["id"] == "caller" and card["slipstream"]["tools"] is True

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from PySide6.QtGui import QAction, QKeySequence
-from PySide6.QtWidgets import QMenu, QMenuBar, QWidget
+from PySide6.QtWidgets import QApplication, QMenu, QMenuBar, QWidget
 
 from app.core.words import mark, tr
 from app.services.engine_client import BUSY, EngineState
@@ -131,6 +131,7 @@ class Command:
     windowless: bool = False
 
 
+OVER_DIALOGS = frozenset(("stop", "close_window", "minimise", "quit"))
 MENUS = (mark("File"), mark("Edit"), mark("View"), mark("Model"), mark("Window"), mark("Help"))
 COMMANDS: tuple[Command, ...] = (
     Command("new_chat", "File", "New Chat", lambda a: a.new_chat(), Keys.New, windowless=True),
@@ -266,10 +267,16 @@ def build_actions(owner: QWidget, target: Actions) -> dict[str, QAction]:
             action.setShortcuts([QKeySequence(keys) for keys in command.shortcut])
         elif command.shortcut:
             action.setShortcut(QKeySequence(command.shortcut))
-        action.triggered.connect(lambda _checked=False, run=command.run: run(target))
+        action.triggered.connect(lambda _checked=False, command=command: _run(command, target))
         owner.addAction(action)
         built[command.id] = action
     return built
+
+
+def _run(command: Command, target: Actions) -> None:
+    """A Mac's menus and their keys go past a dialog that waits for an answer: what is behind it must not change meanwhile."""
+    if command.id in OVER_DIALOGS or QApplication.activeModalWidget() is None:
+        command.run(target)
 
 
 def fill_menu_bar(bar: QMenuBar, actions: dict[str, QAction]) -> None:

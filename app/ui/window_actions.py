@@ -382,7 +382,7 @@ class WindowActions:
 
     def close_window(self) -> None:
         """Closes the window in front; on a Mac the app stays."""
-        (QApplication.activeWindow() or self._window).close()
+        (QApplication.activeModalWidget() or QApplication.activeWindow() or self._window).close()
 
     def minimise(self) -> None:
         """Puts the window in front into the Dock, the main one where that is a dialog."""

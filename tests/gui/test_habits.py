@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from PySide6.QtCore import QPoint, QSize
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QDialog
 
 from app.commands import COMMANDS, MENUS
 from app.ui import theme
+from app.ui.deleted_dialog import DeletedDialog
 from app.ui.settings_dialog import SettingsDialog
 from tests.gui.conftest import wait_ready
 
@@ -90,6 +92,20 @@ def test_minimise_takes_the_window_in_front(qtbot, hub, window, manager):
     qtbot.waitUntil(window.findChild(SettingsDialog).isActiveWindow)
     window.do.minimise()
     assert window.isMinimized(), "a dialog has no place in the Dock"
+
+
+def test_the_menus_change_nothing_behind_a_dialog_that_waits(qtbot, window):
+    window.composer.set_text("Why?")
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+    window.actions_by_id["show_deleted"].trigger()
+    dialog = window.findChild(DeletedDialog)
+    for name in ("delete_chat", "new_chat", "palette", "show_deleted"):
+        window.actions_by_id[name].trigger()
+    assert [type(each) for each in window.findChildren(QDialog)] == [DeletedDialog]
+    assert window.services.conversation.chat is not None
+    window.actions_by_id["close_window"].trigger()
+    assert not dialog.isVisible() and window.isVisible()
 
 
 def contrast(one: QColor, other: QColor) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import subprocess
@@ -118,6 +119,22 @@ def test_a_broken_tokenizer_is_named(target: Path, tmp_path: Path) -> None:
     (folder / "tokenizer.json").write_text("{}")
     with pytest.raises(ModelError, match="tokenizer"):
         load(str(folder))
+
+
+def test_a_tokenizer_that_brings_its_own_code_is_refused_and_nobody_is_asked(
+    target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """transformers would ask on the terminal, and take a "y" that comes through a pipe for the user's consent."""
+    folder = tmp_path / "copy"
+    shutil.copytree(target, folder)
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    own = {"tokenizer_class": "OwnTokenizer", "auto_map": {"AutoTokenizer": ["own.OwnTokenizer", None]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config | own))
+    (folder / "own.py").write_text("raise SystemExit('ran')")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    with pytest.raises(ModelError, match="needs program code of its own, which is never run here"):
+        load(str(folder))
+    assert capsys.readouterr().out == ""
 
 
 def test_loading_reports_its_steps_and_can_be_cancelled_between_them(target: Path) -> None:

@@ -66,7 +66,7 @@ class SparsePrefill:
     scorer: Scorer = "lexical"
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.keep <= 1.0:
+        if not isinstance(self.keep, int | float) or not 0.0 < self.keep <= 1.0:
             raise RequestError(f"The share of the prompt to keep is {self.keep}: choose a value above 0 and up to 1.")
         if self.scorer not in SCORERS:
             raise RequestError(f"Sparse scorer {self.scorer!r} is unknown: use one of {', '.join(SCORERS)}.")
@@ -139,7 +139,7 @@ class GenerationRequest:
 
     def _check_kinds(self) -> None:
         """A wrong kind of value is refused here and not by whatever meets it first, an answer later."""
-        if isinstance(self.stop, str) or not all(isinstance(text, str) and text for text in self.stop):
+        if not isinstance(self.stop, tuple | list) or not all(isinstance(text, str) and text for text in self.stop):
             raise RequestError(f"stop is {self.stop!r}: give a list of texts that are not empty.")
         for message in self.messages:
             if message.role not in ROLES or not isinstance(message.content, str):
@@ -151,6 +151,13 @@ class GenerationRequest:
         for name in SAMPLING_RANGES:
             if not isinstance(getattr(self, name), int | float):
                 raise RequestError(f"{name} is {getattr(self, name)!r}: give a number.")
+        try:
+            biases = dict(self.logit_bias)
+        except (TypeError, ValueError):
+            raise RequestError(f"logit_bias is {self.logit_bias!r}: give a number for each token id.") from None
+        for token, bias in biases.items():
+            if type(token) is not int or not isinstance(bias, int | float):
+                raise RequestError(f"logit_bias {token!r}={bias!r} cannot be used: give a token id and a number.")
 
     def _check_sampling(self) -> None:
         for name, (lowest, with_lowest, highest) in SAMPLING_RANGES.items():

@@ -19,6 +19,7 @@ OUT_OF_RANGE = [
     *({"frequency_penalty": value} for value in (-2.1, 2.1, math.nan, math.inf)),
     *({"logit_bias": {7: value}} for value in (-100.5, 100.5, math.nan, math.inf)),
     {"logit_bias": {-1: 1.0}},
+    *({"logit_bias": value} for value in ({"7": 1.0}, {7: "1"}, {7: None}, {True: 1.0}, {7.0: 1.0}, "7=1", None, [7, 1.0])),
     *({"logprobs": value} for value in (-1, 21)),
 ]
 EDGES = [
@@ -59,6 +60,7 @@ def test_a_request_is_a_value_whatever_the_order_of_its_bias() -> None:
         ({"stop": "10"}, "stop is '10': give a list"),
         ({"stop": ("",)}, "not empty"),
         ({"stop": (7,)}, "give a list of texts"),
+        ({"stop": None}, "give a list of texts"),
         *(({name: 2.0}, f"{name} is 2.0: give a whole number") for name in WHOLE_NUMBERS),
         ({"max_tokens": True}, "max_tokens is True"),
         ({"temperature": "0.5"}, "temperature is '0.5': give a number"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import mlx.core as mx
 import pytest
@@ -76,8 +77,8 @@ def test_a_draft_still_helps_on_a_prompt_read_in_part(engine: Engine) -> None:
     assert end.statistics.tokens_per_cycle > 1.8
 
 
-@pytest.mark.parametrize("keep", [0.0, -0.5, 1.01, float("nan")])
-def test_a_share_out_of_range_is_refused(keep: float) -> None:
+@pytest.mark.parametrize("keep", [0.0, -0.5, 1.01, float("nan"), "0.5", None])
+def test_a_share_out_of_range_is_refused(keep: Any) -> None:
     with pytest.raises(RequestError, match="above 0 and up to 1"):
         SparsePrefill(keep)
 

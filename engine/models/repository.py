@@ -37,7 +37,7 @@ def read_repository(repository: str, token: str | None = None, revision: str = "
     """Asks for the state at a branch or commit. Raises ``DownloadProblem``, also where nothing in it can be run."""
     info = ask(f"models/{repository}/revision/{revision}", {"blobs": "true"}, token)
     try:
-        revision = str(info["sha"])
+        revision = _digest(info["sha"])
         files = [_remote_file(repository, revision, entry) for entry in info["siblings"] if _is_wanted(entry["rfilename"])]
         names = [entry["rfilename"] for entry in info["siblings"]]
     except (KeyError, TypeError, ValueError) as error:
@@ -61,9 +61,14 @@ def _is_wanted(path: str) -> bool:
 def _remote_file(repository: str, revision: str, entry: dict[str, Any]) -> RemoteFile:
     large = entry.get("lfs")
     size, digest = (large["size"], large["sha256"]) if large else (entry["size"], entry["blobId"])
-    if len(digest) < SMALLEST_DIGEST or not digest.isalnum():
+    return RemoteFile(repository, revision, entry["rfilename"], int(size), _digest(digest), is_sha256=bool(large))
+
+
+def _digest(text: str) -> str:
+    """``text``, which names files and folders of the cache. Raises ``ValueError`` where it could name a place elsewhere."""
+    if len(text) < SMALLEST_DIGEST or not text.isalnum():
         raise ValueError("not a digest")
-    return RemoteFile(repository, revision, entry["rfilename"], int(size), digest, is_sha256=bool(large))
+    return text
 
 
 def _other_form(names: list[str]) -> str:

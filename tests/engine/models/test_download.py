@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from engine.models import (
     discard,
     download,
     hub_client,
+    ledger,
     list_downloads,
     plan_download,
     resolve_pair,
@@ -28,7 +30,7 @@ from engine.models import (
 )
 from engine.models.hub_paths import blob_path, hub_cache, part_path
 from engine.models.repository import read_repository
-from tests.hub_server import Fault, HubServer
+from tests.hub_server import Fault, HubServer, Repository
 from tests.remote_models import add_model
 
 WEIGHTS = "org/model/model.safetensors"
@@ -77,6 +79,32 @@ def test_the_cache_lies_where_the_hubs_own_client_has_it(names: dict[str, str], 
     code = "from huggingface_hub import constants; print(constants.HF_HUB_CACHE)"
     theirs = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     assert str(hub_cache()) == theirs
+
+
+@pytest.mark.parametrize("commit", ["../" * 20 + "elsewhere", "", "main"])
+def test_a_commit_that_is_no_hash_is_refused_before_it_names_a_folder(
+    hub: HubServer, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    add_model(hub, "org/model")
+    monkeypatch.setattr(Repository, "commit", commit)
+    with pytest.raises(DownloadProblem, match="in a way not understood"):
+        plan_download("org/model", with_draft=False)
+
+
+def test_looking_at_the_downloads_does_not_make_one_refuse_to_run(plan: DownloadPlan) -> None:
+    """Whether a download runs is told by its lock, which a list of downloads takes for a moment."""
+    looking = threading.Event()
+
+    def look() -> None:
+        with ledger.running_lock(plan.id):
+            looking.set()
+            time.sleep(0.15)
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    looking.wait()
+    assert Downloader(plan).run() == "done"
+    looker.join()
 
 
 def test_a_server_that_ignores_the_range_starts_over_and_ends_right(hub: HubServer, plan: DownloadPlan) -> None:

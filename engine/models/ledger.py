@@ -15,6 +15,7 @@ from engine.models.download_types import DownloadPlan, RemoteFile
 from engine.models.paths import cache_folder
 
 FORMAT = 1
+A_LOOK_S = 0.5  # ``is_running`` takes the lock for a moment: whoever wants it waits so long before calling the download running
 
 
 def keep(plan: DownloadPlan) -> None:
@@ -46,12 +47,12 @@ def plans() -> list[DownloadPlan]:
 def running_lock(download_id: str) -> FileLock:
     """Held by the process that runs the download; ``acquire`` raises ``filelock.Timeout`` where another holds it."""
     _folder().mkdir(parents=True, exist_ok=True)
-    return FileLock(_path(download_id).with_suffix(".lock"), timeout=0)
+    return FileLock(_path(download_id).with_suffix(".lock"), timeout=A_LOOK_S)
 
 
 def is_running(download_id: str) -> bool:
     try:
-        with running_lock(download_id):
+        with running_lock(download_id).acquire(timeout=0):
             return False
     except Timeout:
         return True

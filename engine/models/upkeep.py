@@ -173,7 +173,10 @@ def _delete(part: str) -> int:
         if own.resolve().parent != paths.models_folder().resolve():
             raise ModelError(f"{own} is not one of Slipstream's folders: delete it where it was made.")
         freed = size_on_disk(own)
-        shutil.rmtree(own)
+        try:
+            shutil.rmtree(own)
+        except OSError as error:
+            raise ModelError(f"{own} cannot be deleted ({error.strerror}): see whether it is locked, and try again.") from error
         return freed
     if current_snapshot(part) is None:
         if locate.find(part) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -9,9 +10,22 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Cancelled, ModelError, UnknownModel
-from engine.models import Downloader, delete_model, installed, list_pairs, plan_download, plan_repair, resolve_pair, verify_model
+from engine.models import (
+    Downloader,
+    delete_model,
+    import_gguf,
+    installed,
+    list_pairs,
+    plan_download,
+    plan_repair,
+    resolve_pair,
+    upkeep,
+    verify_model,
+)
 from engine.models.catalog import CatalogPair
 from engine.models.hub_paths import hub_cache, repository_folder
+from engine.models.paths import models_folder
+from tests.engine.models.tiny_gguf import write_gguf
 from tests.hub_server import HubServer
 from tests.remote_models import add_model
 
@@ -180,3 +194,15 @@ def test_an_imported_model_is_checked_by_its_list_and_can_be_deleted(hub: HubSer
     assert verify_model(str(folder)) == ["config.json"]
     assert [model.source for model in installed() if model.path == folder] == ["folder"]
     assert delete_model(str(folder)) > 0 and not folder.exists()
+
+
+def test_a_folder_that_the_system_keeps_is_named(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A locked file on a Mac; nothing is refused to the user whom tests may run as, so the system's answer is stood in for."""
+    folder = import_gguf(write_gguf(tmp_path / "tiny.gguf"), models_folder() / "mine")
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path / "model.safetensors"))
+
+    monkeypatch.setattr(upkeep.shutil, "rmtree", refuse)
+    with pytest.raises(ModelError, match=r"mine cannot be deleted \(Operation not permitted\): see whether it is locked"):
+        delete_model(str(folder))

@@ -1,15 +1,20 @@
-"""Cuts streaming Markdown into blocks so that only the last one is ever parsed or drawn again."""
+"""Cuts streaming Markdown into blocks of bounded size so that only the last one is ever parsed or drawn again."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import pairwise
 
+from app.core.graphemes import safe_cut
 from app.core.markdown_lines import Kind, LineSpan, closes_fence, is_blank, parse_lines
 
 # A list longer than this (characters) is cut between its items, so that drawing its tail stays cheap.
 LIST_LIMIT = 2000
+# Whatever else is longer is cut between two lines, and a line between two words; code is not, since it has a view of its own.
+PIECE_LIMIT = 4000
+LINE_LIMIT = 8000
+# A table with more cells goes on in another one under the same header.
+TABLE_CELLS = 180
 # The tail is parsed again when it grew by half, and at a line that may end a block; at such lines only after a quarter
 # of growth once PATIENCE parses settled nothing. So all parsing together stays proportional to the text.
 PATIENCE = 4
@@ -53,6 +58,7 @@ class BlockSplitter:
         self._in_list = False  # the same
         self._parsed_at = 0
         self._fruitless = 0
+        self._dedent = 0  # characters that lines lose, since they go on with a list that was cut at a deeper level
         self._undecided = False  # the last line opens a fence, is a heading or heads a table
         self._finished = False
 
@@ -73,10 +79,13 @@ class BlockSplitter:
             raise ValueError("The text was finished.")
         first, *rest = text.split("\n")
         self._partial.append(first)
+        self._cut_line()
         for piece in rest:
             line = "".join(self._partial)
-            self._partial = [piece]
+            self._partial = []
             self._take_line(line)
+            self._partial = [piece]
+            self._cut_line()
 
     def finish(self) -> None:
         """No more text will come: everything is committed, an open fence ends where the text ends."""
@@ -94,7 +103,21 @@ class BlockSplitter:
 
     # --- lines
 
+    def _cut_line(self) -> None:
+        """Commits what of a very long line can be shown for itself."""
+        line = "".join(self._partial) if self._fence is None else ""
+        while len(line) > LINE_LIMIT and self._fence is None and self._kind != "table" and not _TABLE_ROW_LIKE.match(line):
+            cut = line.rfind(" ", 0, LINE_LIMIT) + 1 or safe_cut(line[: LINE_LIMIT + 1], LINE_LIMIT)
+            self._lines.append(line[:cut])
+            self._line_chars += cut + 1
+            self._parse(final=True)
+            line = line[cut:]
+            self._partial = [line]
+
     def _take_line(self, line: str) -> None:
+        if self._dedent and self._fence is None and not is_blank(line):
+            self._dedent = min(self._dedent, _indent(line))
+        line = line[min(self._dedent, _indent(line)) :]
         if self._fence is not None:
             if closes_fence(line, self._fence.markup):
                 self._close_fence()
@@ -139,17 +162,36 @@ class BlockSplitter:
             self._keep(len(self._lines))
         else:
             self._kind, self._in_list = last.kind, bool(last.item_starts)
-            self._keep(self._cut_list(last))
+            self._cut(last)
         self._parsed_at = self._line_chars
         self._fruitless = 0 if len(self._done) > before or self._fence else self._fruitless + 1
 
-    def _cut_list(self, span: LineSpan) -> int:
-        """Commits all but the last item of a long list; returns the first line that stays in the tail."""
-        if len(span.item_starts) < 2 or sum(map(len, self._lines[span.start : span.end])) <= LIST_LIMIT:
-            return span.start
-        for start, end in pairwise(span.item_starts):
-            self._commit(LineSpan(span.kind, start, end))
-        return span.item_starts[-1]
+    def _cut(self, span: LineSpan) -> None:
+        """Keeps the block that may still grow as the tail; of one that is large already only what has to be."""
+        size = sum(map(len, self._lines[span.start : span.end]))
+        if span.kind == "table":
+            self._cut_table(span)
+        elif size > LIST_LIMIT and len(span.item_starts) > 1:
+            self._commit(LineSpan(span.kind, span.start, span.item_starts[-1]))
+            self._keep(span.item_starts[-1])
+        elif size > PIECE_LIMIT:
+            self._commit(span)
+            self._dedent += _indent(self._lines[span.end - 1]) if span.item_starts else 0
+            self._keep(len(self._lines))
+        else:
+            self._keep(span.start)
+
+    def _cut_table(self, span: LineSpan) -> None:
+        head, rows = self._lines[span.start : span.start + 2], self._lines[span.start + 2 : span.end]
+        columns = head[1].strip().strip("|").count("|") + 1
+        piece: list[str] = []
+        for row in rows:
+            if ((len(piece) + 1) * columns > TABLE_CELLS and len(piece) > 1) or sum(map(len, piece)) > PIECE_LIMIT:
+                self._done.append(Block("table", _source([*head, *piece])))
+                piece = []
+            piece.append(row)
+        self._lines[span.start : span.end] = [*head, *piece]
+        self._keep(span.start)
 
     def _keep(self, first: int) -> None:
         self._lines = self._lines[first:]
@@ -177,6 +219,7 @@ class BlockSplitter:
         """The block still being written, without what is not decided yet."""
         partial = "".join(self._partial)
         self._partial = [partial]
+        partial = partial[min(self._dedent, _indent(partial)) :]
         if self._fence is not None:
             begun = partial.strip(" ")
             may_close = bool(begun) and not begun.strip(self._fence.markup[0])
@@ -200,6 +243,10 @@ def split_blocks(text: str) -> list[Block]:
     splitter.feed(text)
     splitter.finish()
     return splitter.blocks
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
 
 
 def _source(lines: list[str]) -> str:

@@ -36,6 +36,20 @@ def without_breaks(shown: str, source: str) -> str:
     return shown if BREAK in source else shown.replace(BREAK, "")
 
 
+def cut_text(text: str, limit: int) -> list[str]:
+    """``text`` in pieces of at most ``limit`` characters, cut at line ends (which go), else at spaces, else anywhere."""
+    pieces, start = [], 0
+    while len(text) - start > limit:
+        line, space = text.rfind("\n", start + 1, start + limit), text.rfind(" ", start + 1, start + limit)
+        if line < start + limit // 2 and space > line:
+            cut = space + 1
+        else:
+            cut = line if line > 0 else start + safe_cut(text[start : start + limit + 1], limit)
+        pieces.append(text[start:cut])
+        start = cut + (text[cut] == "\n")
+    return [*pieces, text[start:]]
+
+
 def _broken(run: str, limit: int) -> str:
     parts, start = [], 0
     while len(run) - start > limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import ceil
 
-from PySide6.QtCore import QMimeData, QRect, QRegularExpression, Qt, QUrl
+from PySide6.QtCore import QMimeData, QRect, QRegularExpression, QSize, Qt, QUrl
 from PySide6.QtGui import (
     QFont,
     QPainter,
@@ -31,6 +31,7 @@ from app.core.words import tr
 from app.ui import theme
 from app.ui.labels import tip
 from app.ui.links import ask_to_open
+from app.ui.slices import cost, slices
 
 NO_HTML = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
 MARK = "\ue000{}\ue001"  # stands for a formula while Qt reads the Markdown around it
@@ -40,6 +41,7 @@ SOURCE = QTextFormat.Property.UserProperty.value + 1  # of a formula: its LaTeX,
 NAMELESS_IMAGE = re.compile(r"(?P<code>(`+)(?!`).*?(?<!`)\2(?!`))|!\[\s*\]\(", re.DOTALL)
 NO_NAME = "\u2063"
 LONGEST_NAME = 80  # characters of an image's address, which may hold the whole image
+RESIZED = 3  # laying out again at another width takes that part of the first time
 CELL_CHARACTERS = 14  # a column of a table that is too wide is at least that wide
 
 
@@ -59,6 +61,7 @@ class TextBlock(QTextBrowser):
     """Read-only text without frame or scroll bars, fixed to the height of its content; copied as it was written."""
 
     def __init__(self, name: str, text_size: int, parent: QWidget | None = None):
+        self._put_off = False
         super().__init__(parent)
         self.written = ""  # what is shown, as it was written
         self.setAccessibleName(name)
@@ -102,10 +105,25 @@ class TextBlock(QTextBrowser):
         """Qt's hook: nothing is ever fetched for an answer, so a text cannot reach out to the network."""
         return None
 
+    @property
+    def cost(self) -> int:
+        """What laying it out costs, in characters of prose."""
+        return self.document().characterCount()
+
     def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        if event.size().width() != event.oldSize().width():
-            self.fit()
+        """Another width lays the text out again: at once where it is in view, else when there is time."""
+        if event.size().width() == event.oldSize().width():
+            super().resizeEvent(event)
+        elif not self.visibleRegion().isEmpty():
+            self._follow_width()
+        elif not self._put_off:
+            self._put_off = True
+            slices().run(self, self.cost // RESIZED, self._follow_width)
+
+    def _follow_width(self) -> None:
+        self._put_off = False
+        super().resizeEvent(QResizeEvent(self.viewport().size(), QSize()))
+        self.fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Up and down belongs to the transcript; sideways stays where a block is wider than the column."""
@@ -124,6 +142,10 @@ class ProseBlock(TextBlock):
         self._formulas: list[Formula] = []
         self._look = (text_size, theme.current())
         super().__init__(tr("Answer text"), text_size, parent)
+
+    @property
+    def cost(self) -> int:
+        return cost(self._block.text) if self._block is not None else 1
 
     def set_block(self, block: Block) -> None:
         """Draws ``block``; the same text again costs nothing."""

@@ -10,17 +10,18 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPlainTextEdit, QSize
 
 from app.core.blocks import Block
 from app.core.sanitize import break_long_runs
-from app.core.words import tr
+from app.core.words import tr, trn
 from app.ui import theme
 from app.ui.blocks import as_written
 from app.ui.highlight import CodeHighlighter
 
 COPIED_MS = 1_500
 LONG = 12  # lines from which on the button is there at both ends
+TALLEST, VIEW = 200, 30  # code of more lines than the first is shown in a view of the second that scrolls by itself
 
 
 class CodeEdit(QPlainTextEdit):
-    """Code without wrapping, as tall as its lines; only wide lines scroll."""
+    """Code without wrapping, as tall as its lines; only wide lines scroll, and code of very many lines."""
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
@@ -39,12 +40,21 @@ class CodeEdit(QPlainTextEdit):
         """Qt's hook for copying and dragging."""
         return as_written(super().createMimeDataFromSelection(), self.written)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it has too many lines to show them all at once."""
+        return self.blockCount() > TALLEST
+
     def fit(self) -> None:
-        """Room for every line, and for the scroll bar where a line is wider than the view."""
+        """Room for every line or a view of them, and for the scroll bar where a line is wider than the view."""
+        if self.bounded and self.focusPolicy() != Qt.FocusPolicy.StrongFocus:
+            self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
+            self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)  # so that the keyboard can scroll it
         size = self.document().documentLayout().documentSize()
         bar = self.horizontalScrollBar()
         wide = size.width() > self.viewport().width()
-        height = ceil(size.height() * self.fontMetrics().lineSpacing()) + (bar.sizeHint().height() if wide else 0) + 2
+        lines = VIEW if self.bounded else size.height()
+        height = ceil(lines * self.fontMetrics().lineSpacing()) + (bar.sizeHint().height() if wide else 0) + 2
         if height != self.height() or height != self.minimumHeight():
             self.setFixedHeight(height)
 
@@ -53,8 +63,8 @@ class CodeEdit(QPlainTextEdit):
         self.fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Sideways stays here, up and down belongs to the transcript."""
-        if abs(event.angleDelta().x()) > abs(event.angleDelta().y()):
+        """Sideways stays here; up and down belongs to the transcript, unless one clicked into code that scrolls by itself."""
+        if abs(event.angleDelta().x()) > abs(event.angleDelta().y()) or (self.bounded and self.hasFocus()):
             super().wheelEvent(event)
         else:
             event.ignore()
@@ -89,6 +99,11 @@ class CodeBlock(QFrame):
         self.restyle(text_size)
 
     @property
+    def cost(self) -> int:
+        """What laying it out costs, in characters of prose."""
+        return min(len(self._shown), TALLEST * 80)
+
+    @property
     def code(self) -> str:
         """The code as the model wrote it."""
         return self._block.text
@@ -96,6 +111,8 @@ class CodeBlock(QFrame):
     def set_block(self, block: Block) -> None:
         """Shows ``block``. Growing code is appended to, and coloured once, when its fence closes."""
         before, self._block = self._block, block
+        bar = self.edit.verticalScrollBar()
+        follows = bool(before.text) and not block.closed and bar.value() == bar.maximum()
         shown_before, self._shown = self._shown, break_long_runs(block.text)
         self.edit.written = block.text
         if self._shown.startswith(shown_before):
@@ -104,11 +121,13 @@ class CodeBlock(QFrame):
             cursor.insertText(self._shown[len(shown_before) :])
         else:
             self.edit.setPlainText(self._shown)
-        self._language.setText(block.language or tr("text"))
+        self._show_language()
         self._copy_below.setVisible(block.text.count("\n") + 1 >= LONG)
         if block.closed and not before.closed:
             self.highlighter.start(self._shown, block.language)
         self.edit.fit()
+        if follows:
+            bar.setValue(bar.maximum())
 
     def copy_code(self) -> None:
         """Puts the code, nothing else, on the clipboard."""
@@ -134,6 +153,11 @@ class CodeBlock(QFrame):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         theme.paint_card(self)
+
+    def _show_language(self) -> None:
+        language, lines = self._block.language or tr("text"), self.edit.blockCount()
+        long = trn("{language} · {count} line", "{language} · {count} lines", lines, language=language)
+        self._language.setText(long if self.edit.bounded else language)
 
     def _show_copy(self) -> None:
         for button in (self._copy, self._copy_below):

@@ -14,6 +14,7 @@ from shiboken6 import isValid
 from app.core.chat import ChatMessage
 from app.ui.find_bar import FindBar
 from app.ui.message import AnswerMessage, UserMessage
+from app.ui.slices import slices
 from engine import split_thinking
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class FindInChat(QObject):
         self.bar = FindBar()
         self._hits: list[Hit] = []
         self._place = 0
+        self._awaited = False  # the hit to go to is not laid out yet
         self._painted: list[QTextEdit | QPlainTextEdit] = []
         self.bar.wanted.connect(lambda _text: self._search())
         self.bar.step_asked.connect(self.step)
@@ -50,6 +52,7 @@ class FindInChat(QObject):
         self._talk.opened.connect(lambda _chat, _messages: self._again())
         self._talk.branch_changed.connect(lambda _messages: self._again())
         self._talk.answer_ended.connect(lambda _message: self._again())
+        slices().settled.connect(self._on_laid_out)
 
     def open(self) -> None:
         """Shows the bar, ready for another word."""
@@ -94,6 +97,11 @@ class FindInChat(QObject):
             self._collect()
             self._show()
 
+    def _on_laid_out(self) -> None:
+        self._again()
+        if self._awaited and not self.bar.isHidden() and self._hits:
+            self._go(last=False)
+
     def _search(self) -> None:
         """From the newest hit on, which is the nearest to what is being read at the end."""
         self._collect()
@@ -122,6 +130,8 @@ class FindInChat(QObject):
         if isinstance(mounted, UserMessage) and len(hits) < written:
             mounted.show_all()
             hits = self._in_widgets(message.id, mounted, needle)
+        if slices().waiting:  # what is not laid out yet is found all the same
+            hits += [Hit(message.id)] * (written - len(hits))
         return hits
 
     def _in_widgets(self, message_id: int, mounted: UserMessage | AnswerMessage, needle: str) -> list[Hit]:
@@ -143,6 +153,7 @@ class FindInChat(QObject):
                 self._place = here[-1 if last else 0]
         self._show()
         current = self._hits[self._place] if self._hits else None
+        self._awaited = current is not None and current.widget is None
         if current is not None and current.widget is not None and current.cursor is not None:
             caret = QTextCursor(current.cursor)
             caret.setPosition(current.cursor.selectionStart())

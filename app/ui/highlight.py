@@ -57,8 +57,7 @@ class CodeHighlighter(QSyntaxHighlighter):
         lexer = lexer_for(language)
         if lexer is None or len(text) > LONGEST:
             return
-        self._work = self._lex(lexer, text)
-        self._timer.start()
+        self._begin(self._lex(lexer, text))
 
     @property
     def working(self) -> bool:
@@ -67,9 +66,11 @@ class CodeHighlighter(QSyntaxHighlighter):
 
     def set_dark(self, dark: bool) -> None:
         """Follows the palette."""
+        if dark == self._dark:
+            return
         self._set_colours(dark)
         if self._lines:
-            self.rehighlight()
+            self._begin(self._repaint(self._work))
 
     def highlightBlock(self, text: str) -> None:
         """Qt's hook: paints one line from the spans found so far."""
@@ -77,11 +78,23 @@ class CodeHighlighter(QSyntaxHighlighter):
             self.setFormat(start, length, self._formats[group])
 
     def _set_colours(self, dark: bool) -> None:
+        self._dark = dark
         for group, colour in (DARK if dark else LIGHT).items():
             style = QTextCharFormat()
             style.setForeground(QColor(colour))
             style.setFontItalic(group == "comment")
             self._formats[group] = style
+
+    def _begin(self, work: Iterator[None]) -> None:
+        self._work = work
+        self._timer.start()
+
+    def _repaint(self, unfinished: Iterator[None] | None) -> Iterator[None]:
+        """Paints every line that was coloured again, then goes on where the colouring was."""
+        for line in sorted(self._lines):
+            self._paint_line(line)
+            yield
+        yield from unfinished or ()
 
     def _slice(self) -> None:
         began = perf_counter()

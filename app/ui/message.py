@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QFont, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QTextEdit, QToolButton, QVBoxLayout, QWidget
@@ -9,6 +11,7 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QPlainTextEdit, QTextEdit, QT
 from app.core.answer_details import answer_details, note
 from app.core.chat import ChatMessage, State
 from app.core.figures import statistics_line
+from app.core.sanitize import cut_text
 from app.core.words import mark, tr
 from app.ui import theme
 from app.ui.answer_body import AnswerBody
@@ -17,8 +20,10 @@ from app.ui.blocks import TextBlock
 from app.ui.code_block import CodeBlock
 from app.ui.details_popup import DetailsPopup
 from app.ui.labels import ElidedLabel
+from app.ui.slices import slices
 
 SHOWN_OF_USER = 2_000  # characters of a long pasted message laid out at once
+PIECE = 4_000  # characters of it that one widget holds
 NOTES: dict[State, str] = {
     "stopped": mark("Stopped"),
     "interrupted": mark("Interrupted: Slipstream ended before the answer did"),
@@ -33,7 +38,8 @@ class UserMessage(QWidget):
         super().__init__(parent)
         self.message = message
         self._label = QLabel(tr("You"))
-        self._text = TextBlock(tr("Your message"), text_size)
+        self._text_size = text_size
+        self._texts: list[TextBlock] = []
         self._more = QToolButton(autoRaise=True)
         self._more.clicked.connect(self.show_all)
         self._more.setVisible(len(message.content) > SHOWN_OF_USER)
@@ -47,28 +53,45 @@ class UserMessage(QWidget):
         layout.addLayout(self.tools)
         self.attachments = SentAttachments(message.attachments, text_size)
         layout.addWidget(self.attachments)
-        layout.addWidget(self._text)
-        if not message.content:
-            self._text.hide()
+        self._pieces = QVBoxLayout()
+        self._pieces.setSpacing(0)
+        layout.addLayout(self._pieces)
         layout.addWidget(self._more)
-        self._text.show_plain(message.content[:SHOWN_OF_USER])
+        if message.content:
+            self._add_text(message.content[:SHOWN_OF_USER])
         self.restyle(text_size)
 
     def text_widgets(self) -> list[QTextEdit | QPlainTextEdit]:
         """What holds the text on show."""
-        return [self._text]
+        return [*self._texts]
 
     def show_all(self) -> None:
-        """Lays the whole message out."""
+        """Lays the whole message out, a very long one over several turns."""
+        if self._more.isHidden():
+            return
         self._more.hide()
-        self._text.show_plain(self.message.content)
-        self._text.fit()
+        first, *rest = cut_text(self.message.content, PIECE)
+        self._texts[0].show_plain(first)
+        self._texts[0].fit()
+        for piece in rest:
+            slices().run(self, len(piece), partial(self._add_text, piece))
+
+    def _add_text(self, text: str) -> None:
+        block = TextBlock(tr("Your message"), self._text_size, self)
+        block.resize(self._pieces.contentsRect().width(), 1)
+        self._pieces.addWidget(block)
+        block.show_plain(text)
+        block.fit()
+        self._texts.append(block)
 
     def restyle(self, text_size: int) -> None:
         """Follows the palette and the text size."""
         self._label.setFont(theme.scaled_font(text_size * 85 // 100, QFont.Weight.DemiBold))
         theme.tint(self._label, theme.current().quiet)
-        self._text.set_text_size(text_size)
+        if text_size != self._text_size:
+            self._text_size = text_size
+            for text in self._texts:
+                slices().run(text, text.cost, partial(text.set_text_size, text_size))
         self.attachments.restyle(text_size)
         self.update()
 

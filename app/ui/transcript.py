@@ -190,8 +190,8 @@ class Transcript(QScrollArea):
         start, top = max(0, self._first - MOUNTED), self._mounted[self._path[self._first].id]
         height = top.mapTo(self.viewport(), top.rect().topLeft()).y()
         self._following = False
-        for offset, message in enumerate(self._path[start : self._first]):
-            self._mount(message, 1 + offset)
+        for message in reversed(self._path[start : self._first]):
+            self._mount(message, 1)
         self._first = start
         self._show_borders()
         self._settle_layout()
@@ -319,8 +319,9 @@ class Transcript(QScrollArea):
 
     def _mount_to(self, end: int) -> None:
         """Mounts the path up to ``end`` below what is mounted."""
-        for message in self._path[self._end : end]:
-            self._mount(message, self._messages.indexOf(self._later))
+        place = self._messages.indexOf(self._later)
+        for message in reversed(self._path[self._end : end]):  # the end is read first, so it is laid out first
+            self._mount(message, place)
         self._end = end
         self._show_borders()
 

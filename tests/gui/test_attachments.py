@@ -77,7 +77,7 @@ def test_a_message_goes_with_its_files_and_shows_them(qtbot, window, file, loade
     assert "poem.txt" in asked and "violets are blue" in asked and asked.endswith("Sum up")
     sent = window.transcript._mounted[window.services.conversation.messages[0].id]
     (button,) = sent.attachments.buttons
-    assert "poem.txt" in button.text() and sent._text.toPlainText() == "Sum up"
+    assert "poem.txt" in button.text() and sent.text_widgets()[0].toPlainText() == "Sum up"
     button.setFocus()
     qtbot.keyClick(button, Qt.Key.Key_Space)
     assert "violets" in sent.attachments._files[0].text.toPlainText()

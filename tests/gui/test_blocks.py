@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 
 import pytest
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QGuiApplication, QTextDocument
+from PySide6.QtCore import QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QGuiApplication, QTextDocument, QWheelEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.ui.answer_body import AnswerBody
 from app.ui.blocks import ProseBlock
 from app.ui.code_block import CodeBlock
 from app.ui.highlight import lexer_for
+from app.ui.slices import TURN, cost, slices
 from tests.gui.conftest import delete_later
 
 TEXT = """Intro with <b>angle</b> brackets and `vector<int>`.
@@ -129,12 +130,12 @@ def test_blocks_are_as_tall_as_their_content_at_any_width(qtbot, body):
 
 
 def test_an_endless_line_does_not_freeze_the_window(qtbot, body):
-    import time
-
     began = time.perf_counter()
     for _step in range(20):
         body.feed("a" * 2_000)
     body.finish()
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    assert sum(widget.toPlainText().count("a") for widget in body.widgets) == 40_000
     assert time.perf_counter() - began < 8.0 and len(body.text) == 40_000
 
 
@@ -188,3 +189,104 @@ def test_the_looks_of_a_table_are_laid_out_at_once_and_not_cell_by_cell(body, mo
     monkeypatch.setattr(ProseBlock, "_style_table", watched)
     body.set_text("|" + "a|" * 50 + "\n|" + "-|" * 50 + "\n|" + "b|" * 50)
     assert told and not any(told)
+
+
+HUGE = {
+    "table": "| row | square |\n|---|---|\n" + "\n".join(f"| r{i} | {i * i} |" for i in range(2_000)),
+    "list": "\n".join(f"- item {i} of the list" for i in range(2_000)),
+    "quote": "\n".join(f"> line {i} of it" for i in range(2_000)),
+    "paragraphs": "\n\n".join(f"paragraph {i} of it" for i in range(2_000)),
+}
+
+
+@pytest.mark.parametrize("text", HUGE.values(), ids=HUGE.keys())
+def test_a_huge_text_is_laid_out_over_many_turns_and_is_whole_at_the_end(qtbot, body, monkeypatch, text):
+    drawn: list[int] = []
+    draw = ProseBlock._draw
+    monkeypatch.setattr(ProseBlock, "_draw", lambda self: (drawn.append(self.cost), draw(self)))
+    body.set_text(text)
+    assert 0 < sum(drawn) <= 2 * TURN < cost(text)
+    assert slices().waiting
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    assert sum(drawn) < 2 * cost(text)  # and hardly any of it twice
+    assert body.answer == text
+    shown = "".join("".join(widget.toPlainText().split()) for widget in body.widgets)
+    wanted = [line.strip("|>- ").replace("|", "") for line in text.split("\n") if "--" not in line]
+    place = 0
+    for line in wanted:
+        place = shown.index("".join(line.split()), place)
+
+
+def test_what_streams_in_behind_a_huge_text_waits_for_its_turn(qtbot, body):
+    body.set_text(HUGE["list"], finished=False)
+    body.feed("\n\nThe ")
+    body.feed("end.")
+    body.finish()
+    assert slices().waiting
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    assert body.widgets[-1].toPlainText() == "The end."
+    body.set_text("Short again")
+    assert [widget.toPlainText() for widget in body.widgets] == ["Short again"]
+
+
+def test_another_text_takes_the_place_of_one_that_is_still_laid_out(qtbot, body):
+    body.set_text(HUGE["list"])
+    body.set_text("Only this")
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    assert [widget.toPlainText() for widget in body.widgets] == ["Only this"]
+
+
+def test_a_huge_text_follows_another_width_and_size_in_slices_what_is_in_view_first(qtbot, body, monkeypatch):
+    body.set_text("\n\n".join("word " * 100 for _ in range(200)))
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    fitted: list[ProseBlock] = []
+    fit = ProseBlock.fit
+    monkeypatch.setattr(ProseBlock, "fit", lambda self: (fitted.append(self), fit(self)))
+    body.window().resize(400, 800)
+    qtbot.waitUntil(lambda: bool(fitted))
+    assert body.widgets[0] in fitted
+    qtbot.waitUntil(lambda: not slices().waiting and len(set(fitted)) == 200, timeout=20_000)
+    assert all(widget.height() >= widget.document().size().height() - 1 for widget in body.widgets)
+    body.restyle(150)
+    assert slices().waiting
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    assert {widget.font().pointSizeF() for widget in body.widgets} == {body.widgets[0].font().pointSizeF()}
+    assert all(widget.height() >= widget.document().size().height() - 1 for widget in body.widgets)
+
+
+def wheel(widget) -> QWheelEvent:
+    """Turns the wheel down over a widget, and returns the event as it was left."""
+    at = QPointF(widget.viewport().rect().center())
+    none, held = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+    event = QWheelEvent(at, at, QPoint(), QPoint(0, -240), none, held, Qt.ScrollPhase.NoScrollPhase, False)
+    widget.wheelEvent(event)
+    return event
+
+
+def test_code_of_thousands_of_lines_has_a_view_that_scrolls_by_itself_and_follows_its_end(qtbot, body):
+    body.feed("```text\n" + "\n".join(f"line {i}" for i in range(100)))
+    code = body.widgets[0]
+    qtbot.waitUntil(lambda: code.edit.height() > 100 * code.edit.fontMetrics().lineSpacing())
+    assert code._language.text() == "text"
+    body.feed("\n" + "\n".join(f"line {i}" for i in range(100, 5_000)))
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    bar = code.edit.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.isVisible() and code.edit.height() < 40 * code.edit.fontMetrics().lineSpacing())
+    assert bar.maximum() > 4_900 and bar.value() == bar.maximum()
+    assert code._language.text() == "text · 5,000 lines"
+    bar.setValue(10)
+    body.feed("\nmore\n```\n")
+    body.finish()
+    assert bar.value() == 10 and code.code.endswith("line 4999\nmore")
+
+
+def test_the_wheel_scrolls_long_code_only_after_a_click_into_it(qtbot, body):
+    body.set_text("```\n" + "line\n" * 1_000 + "```")
+    edit = body.widgets[0].edit
+    qtbot.waitUntil(lambda: edit.verticalScrollBar().maximum() > 0)
+    assert edit.verticalScrollBar().value() == 0 and edit.focusPolicy() & Qt.FocusPolicy.TabFocus
+    assert not wheel(edit).isAccepted() and edit.verticalScrollBar().value() == 0
+    body.window().activateWindow()
+    edit.setFocus()
+    qtbot.waitUntil(edit.hasFocus)
+    assert wheel(edit).isAccepted() and edit.verticalScrollBar().value() > 0

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.services.engine_client import EngineState
 from app.ui.palette import Palette
+from app.ui.slices import slices
 from tests.gui.conftest import wait_ready
 
 DIALOG = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
@@ -86,6 +87,21 @@ def test_a_hit_beyond_the_part_of_a_long_message_that_is_shown_is_found(qtbot, w
     window.do.open_chat(chat.id)
     finder = find(qtbot, window, "needle")
     assert finder.bar.count.text() == "1 of 1" and finder.hits[0].widget is not None
+
+
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_hit_in_a_part_that_is_not_laid_out_yet_is_counted_at_once_and_gone_to_when_it_is(qtbot, window, role):
+    store = window.services.store
+    chat = store.create_chat("Long")
+    filler = "\n\n".join("some words to fill the page " * 8 for _ in range(400))
+    store.add_message(chat.id, role, f"{filler} needle {filler}", "sent" if role == "user" else "done")
+    window.do.open_chat(chat.id)
+    finder = find(qtbot, window, "needle")
+    assert slices().waiting and finder.bar.count.text() == "1 of 1" and finder.hits[0].widget is None
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    assert finder.bar.count.text() == "1 of 1"
+    shown = finder.hits[0].widget
+    qtbot.waitUntil(lambda: not shown.visibleRegion().isEmpty(), timeout=5_000)
 
 
 def test_another_chat_is_searched_for_the_same_word(qtbot, window, chat):

@@ -23,6 +23,7 @@ from app.services.engine_client import EngineState
 from app.ui.empty_state import EXAMPLES
 from app.ui.meter_strip import figures_of
 from app.ui.prompt_edit import LONGEST_PASTE
+from app.ui.slices import slices
 from app.ui.window_actions import WindowActions
 from tests.gui.conftest import load, wait_ready
 
@@ -274,9 +275,11 @@ def test_a_long_message_is_laid_out_in_part_until_asked_for(qtbot, window):
     message = store.add_message(chat.id, "user", "word " * 20_000, "sent")
     window.do.open_chat(chat.id)
     widget = window.transcript._mounted[message.id]
-    assert len(widget._text.toPlainText()) <= 2_000
+    assert [len(text.toPlainText()) for text in widget.text_widgets()] == [2_000]
     widget.show_all()
-    assert len(widget._text.toPlainText()) >= 99_999
+    assert slices().waiting and len(widget.text_widgets()) < 10  # the rest follows in later turns
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=10_000)
+    assert "".join(text.toPlainText() for text in widget.text_widgets()) == message.content
 
 
 def test_examples_are_sent_with_one_click(qtbot, window):

@@ -7,7 +7,7 @@ import random
 import pytest
 from hypothesis import example, given
 
-from app.core.blocks import LIST_LIMIT, Block, BlockSplitter, split_blocks
+from app.core.blocks import LINE_LIMIT, LIST_LIMIT, PIECE_LIMIT, TABLE_CELLS, Block, BlockSplitter, split_blocks
 from app.core.markdown_lines import parse_lines
 from tests.app.core.markdown_samples import ANSWER, PIECES, chunked, markdown_text
 
@@ -170,10 +170,67 @@ def test_a_short_list_stays_whole_and_a_long_one_is_cut_between_its_items():
     assert [block.text for block in split_blocks(short)] == [short.strip()]
     items = [f"{i}. item {i}\n   more of it" for i in range(1, 400)]
     blocks = split_blocks("\n".join(items))
-    assert len(blocks) > 10
+    assert len(blocks) > 3
     assert "\n".join(block.text for block in blocks) == "\n".join(items)
     assert all(block.text[0].isdigit() for block in blocks)
     assert max(len(block.text) for block in blocks) <= 2 * LIST_LIMIT
+
+
+ENDLESS = {
+    "items": "\n".join(f"- item {i} of many" for i in range(2_000)),
+    "items with gaps": "\n\n".join(f"{i}. item {i} of many" for i in range(2_000)),
+    "items of one item": "- all of them\n" + "\n".join(f"    - item {i} of many" for i in range(2_000)),
+    "items with tabs": "1. all of them\n" + "\n".join(f"\t- item {i} of many" for i in range(2_000)),
+    "quote": "\n".join(f"> line {i} of a quotation" for i in range(2_000)),
+    "verse": "\n".join(f"line {i} of a poem" for i in range(2_000)),
+    "comment": "<!--\n" + "\n".join(f"line {i} of a comment" for i in range(2_000)) + "\n-->",
+    "indented": "\n".join(f"    line {i} of code" for i in range(2_000)),
+    "one line": "word " * 10_000,
+    "one word": "x" * 50_000,
+    "one item": "- " + "word " * 10_000,
+}
+
+
+@pytest.mark.parametrize("text", ENDLESS.values(), ids=ENDLESS.keys())
+def test_no_block_grows_without_end_whatever_it_is_and_none_of_it_is_lost(text: str):
+    blocks = split_blocks(text)
+    assert len(blocks) > 5
+    assert max(len(block.text) for block in blocks) <= max(2 * PIECE_LIMIT, LINE_LIMIT)
+    assert "".join("".join(block.text.split()) for block in blocks) == "".join(text.split())
+    streamed, longest = BlockSplitter(), 0
+    for start in range(0, len(text), 37):
+        streamed.feed(text[start : start + 37])
+        longest = max(longest, len(streamed.blocks[-1].text) if streamed.blocks else 0)
+    streamed.finish()
+    assert streamed.blocks == blocks
+    assert longest <= max(2 * PIECE_LIMIT, LINE_LIMIT)
+
+
+@pytest.mark.parametrize("kind", ["items of one item", "items with tabs"])
+def test_items_of_a_list_that_was_cut_stay_items(kind: str):
+    assert all(block.text.startswith("- ") for block in split_blocks(ENDLESS[kind])[1:])
+    after = split_blocks(ENDLESS[kind] + "\n\nThe end:\n\n    code\n")
+    assert [block.text for block in after[-2:]] == ["The end:", "    code"]
+
+
+@pytest.mark.parametrize("columns", [2, 30])
+def test_a_long_table_goes_on_under_the_same_header(columns: int):
+    head = ["|" + "a|" * columns, "|" + "-|" * columns]
+    rows = ["|" + f"{i}|" * columns for i in range(700)]
+    streamed = BlockSplitter()
+    for line in [*head, *rows]:
+        streamed.feed(f"{line}\n")
+        assert all(block.text.count("\n") * columns <= 3 * TABLE_CELLS for block in streamed.blocks[-1:])
+    streamed.finish()
+    pieces = [block.text.split("\n") for block in streamed.blocks]
+    assert {block.kind for block in streamed.blocks} == {"table"} and len(pieces) > 700 * columns // TABLE_CELLS
+    assert all(piece[:2] == head for piece in pieces)
+    assert [row for piece in pieces for row in piece[2:]] == rows
+
+
+def test_a_table_of_long_cells_is_cut_too():
+    text = "|a|\n|-|\n" + "\n".join(f"|{i} {'word ' * 200}|" for i in range(40))
+    assert max(len(block.text) for block in split_blocks(text)) <= 2 * PIECE_LIMIT
 
 
 def test_blank_lines_inside_an_html_comment_do_not_cut_it():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.sanitize import BREAK, break_long_runs, clean_text
+from app.core.sanitize import BREAK, break_long_runs, clean_text, cut_text
 
 any_text = st.one_of(st.text(st.characters(exclude_categories=())), st.text("ab \t\r\n\x00\x1b\x7f\x85\ud83d\ude00é👩\u200d"))
 
@@ -68,3 +68,21 @@ def test_a_joined_emoji_is_not_taken_apart():
 def test_a_megabyte_without_a_space_is_broken_in_linear_work():
     text = "x" * 1_000_000
     assert [len(run) for run in break_long_runs(text).split(BREAK)] == [2000] * 500
+
+
+@given(st.text("ab \n👩\u200d", max_size=200), st.integers(2, 30))
+def test_pieces_of_a_text_are_short_and_hold_everything_but_the_line_ends_between_them(text: str, limit: int):
+    pieces = cut_text(text, limit)
+    assert all(len(piece) <= limit for piece in pieces)
+    rest = text
+    for piece in pieces:
+        rest = rest.removeprefix("\n") if not rest.startswith(piece) else rest
+        assert rest.startswith(piece)
+        rest = rest[len(piece) :]
+    assert rest == ""
+
+
+def test_a_text_is_cut_at_its_lines_then_at_its_words_then_anywhere():
+    assert cut_text("one\ntwo three", 6) == ["one", "two ", "three"]
+    assert cut_text("abcdefgh", 3) == ["abc", "def", "gh"]
+    assert cut_text("short", 5) == ["short"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtWidgets import QScrollArea, QWidget
+from shiboken6 import isValid
 
 
 class Anchor:
@@ -20,7 +21,7 @@ class Anchor:
 
     def restore(self) -> bool:
         """Scrolls to where the widget is held; False where none is."""
-        if self._held is None:
+        if self._held is None or not isValid(self._held[0]):  # a block that was drawn anew
             return False
         widget, height = self._held
         before, self.moving = self.moving, True  # scrolling can lay out more, and so lead here again

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
@@ -134,11 +134,12 @@ class Transcript(QScrollArea):
         return self._mounted.get(message_id)
 
     def show_place(self, widget: QWidget, rect: QRect) -> None:
-        """Scrolls a place inside a message into view; the view no longer follows the end."""
+        """Scrolls a place inside a message into view, where it stays; the view no longer follows the end."""
         self._settle_layout()
         self._following = False
         centre = widget.mapTo(self._page, rect.center())
         self.ensureVisible(centre.x(), centre.y(), 0, self.viewport().height() // 3)
+        self._hold(widget, widget.mapTo(self.viewport(), QPoint()).y())
 
     def clear_mark(self) -> None:
         """Takes the mark off what was searched for."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from PySide6.QtCore import QObject, Signal
 
@@ -12,6 +14,7 @@ from app.services.comparison_run import ComparisonRun
 from app.store import ComparisonStore, StoreError
 from app.worker import Failure
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 
@@ -26,42 +29,40 @@ class ComparisonHistory(QObject):
         self._store, self._run = store, run
         run.ended.connect(self._on_ended)
 
-    def entries(self) -> list[ComparisonEntry]:
-        """What was kept, the newest first."""
-        return [entry_of(comparison_id, comparison) for comparison_id, comparison in self._all()]
+    def entries(self) -> Iterator[ComparisonEntry]:
+        """What was kept, the newest first; each is read when it is asked for, since all together take long."""
+        for comparison_id in self._tried(self._store.ids) or ():
+            comparison = self.comparison(comparison_id)
+            if comparison is not None:
+                yield entry_of(comparison_id, comparison)
 
     def comparison(self, comparison_id: int) -> Comparison | None:
-        """One of them whole, None if it is gone."""
-        return dict(self._all()).get(comparison_id)
+        """One of them whole, None if it is gone or cannot be read."""
+        record = self._tried(lambda: self._store.record(comparison_id))
+        if record is None:
+            return None
+        try:
+            return from_record(record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            log.warning("comparison %s cannot be read: %r", comparison_id, error)
+            return None
 
     def delete(self, comparison_id: int) -> None:
         """Forgets one."""
-        try:
-            self._store.delete(comparison_id)
-        except StoreError as error:
-            self.failed.emit(Failure(str(error), retry=False))
+        self._tried(lambda: self._store.delete(comparison_id))
         self.changed.emit()
 
-    def _all(self) -> list[tuple[int, Comparison]]:
-        found = []
+    def _tried(self, work: Callable[[], T]) -> T | None:
+        """What ``work`` returns; None where the disk refuses it, and ``failed`` says so."""
         try:
-            records = self._store.all()
+            return work()
         except StoreError as error:
             self.failed.emit(Failure(str(error), retry=False))
-            return []
-        for comparison_id, record in records:
-            try:
-                found.append((comparison_id, from_record(record)))
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
-                log.warning("comparison %s cannot be read: %r", comparison_id, error)
-        return found
+            return None
 
     def _on_ended(self, _failure: Failure | None) -> None:
         comparison = self._run.comparison
         if comparison is None or comparison.verdict is None:
             return
-        try:
-            self._store.add(to_record(comparison))
-        except StoreError as error:
-            self.failed.emit(Failure(str(error), retry=False))
+        self._tried(lambda: self._store.add(to_record(comparison)))
         self.changed.emit()

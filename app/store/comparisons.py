@@ -9,7 +9,7 @@ from typing import Any
 from app.store.chats import ChatStore
 from app.store.connection import transaction
 from app.store.errors import in_words
-from app.store.rows import cleaned
+from app.store.rows import cleaned, value_of
 
 KEPT = 100
 
@@ -31,17 +31,16 @@ class ComparisonStore:
         assert row.lastrowid is not None
         return row.lastrowid
 
-    def all(self) -> list[tuple[int, dict[str, Any]]]:
-        """Every record with its id, the newest first; one that cannot be read is left out."""
+    def ids(self) -> list[int]:
+        """The id of every record, the newest first."""
         with in_words(self._path):
-            rows = self._db.execute("SELECT id, record FROM comparisons ORDER BY id DESC").fetchall()
-        found = []
-        for comparison_id, text in rows:
-            try:
-                found.append((comparison_id, json.loads(text)))
-            except ValueError:
-                continue
-        return found
+            return [row[0] for row in self._db.execute("SELECT id FROM comparisons ORDER BY id DESC")]
+
+    def record(self, comparison_id: int) -> dict[str, Any] | None:
+        """One record; None where there is none or it cannot be read."""
+        with in_words(self._path):
+            row = self._db.execute("SELECT record FROM comparisons WHERE id = ?", (comparison_id,)).fetchone()
+        return value_of(row[0] if row else None)
 
     def delete(self, comparison_id: int) -> None:
         """Removes one; nothing happens if it is gone."""

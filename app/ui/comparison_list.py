@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
-from PySide6.QtCore import QDateTime, QLocale, QModelIndex, Qt
-from PySide6.QtGui import QKeySequence, QShortcut
+from PySide6.QtCore import QDateTime, QLocale, QModelIndex, Qt, QTimer
+from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
     QDialogButtonBox,
@@ -28,6 +29,7 @@ from app.ui.labels import tip
 
 ID = Qt.ItemDataRole.UserRole
 TITLE_LENGTH = 200
+SLICE_S = 0.02
 
 
 class ComparisonList(QDialog):
@@ -73,19 +75,40 @@ class ComparisonList(QDialog):
         for widget in (self.none, self.tree, buttons):
             layout.addWidget(widget)
         history.changed.connect(self._fill)
+        self._coming: Iterator[ComparisonEntry] = iter(())
+        self._place = 0  # of the one that is to be chosen
+        self._timer = QTimer(self, interval=0)
+        self._timer.timeout.connect(self._add_some)
         self._fill()
         self.resize(900, 420)
 
     def _fill(self) -> None:
-        entries = self._history.entries()
-        place = max(self.tree.currentIndex().row(), 0)
+        self._place = max(self.tree.currentIndex().row(), 0)
         self.tree.clear()
-        self.tree.addTopLevelItems([_row(entry) for entry in entries])
-        self.none.setVisible(not entries)
-        self.tree.setVisible(bool(entries))
-        if entries:
-            self.tree.setCurrentIndex(self.tree.model().index(min(place, len(entries) - 1), 0))
+        self._coming = self._history.entries()
+        self._timer.start()
+        self._add_some()
+
+    def _add_some(self) -> None:
+        """Lists what can be read in a moment: a hundred long answers would stop the window."""
+        end = time.monotonic() + SLICE_S
+        while (entry := next(self._coming, None)) is not None:
+            self.tree.addTopLevelItem(_row(entry))
+            if time.monotonic() >= end:
+                break
+        more = entry is not None
+        count = self.tree.topLevelItemCount()
+        if not more:
+            self._timer.stop()
+        if count and self.tree.currentItem() is None and (count > self._place or not more):
+            self.tree.setCurrentIndex(self.tree.model().index(min(self._place, count - 1), 0))
+        self.none.setVisible(not count and not more)
+        self.tree.setVisible(bool(count))
         self._enable()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self._timer.stop()
 
     def _chosen(self) -> int | None:
         item = self.tree.currentItem()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import QByteArray, QEvent, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QFont, QGuiApplication, QHideEvent, QShowEvent
 from PySide6.QtWidgets import (
+    QDialog,
     QFrame,
     QHBoxLayout,
     QMainWindow,
@@ -325,6 +326,8 @@ class MainWindow(QMainWindow):
         self.finder.bar.stop()
         self.sidebar.settle()
         self.compare.stop_replay()
+        for dialog in self.findChildren(QDialog):
+            dialog.close()
         self.hide()
 
     def raise_window(self) -> None:

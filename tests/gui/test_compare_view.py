@@ -161,7 +161,9 @@ def earlier(qtbot, window):
     window.do.new_chat()
     compare(qtbot, window, "Explain clouds")
     window.do.show_comparisons()
-    return window.findChild(ComparisonList)
+    dialog = window.findChild(ComparisonList)
+    qtbot.waitUntil(lambda: dialog.tree.topLevelItemCount() == 2)
+    return dialog
 
 
 @OFFSCREEN_DIALOG
@@ -193,11 +195,36 @@ def test_a_report_is_copied_from_the_list_with_machine_versions_and_date(qtbot, 
 def test_an_earlier_comparison_is_deleted_for_good(qtbot, window, earlier, make_services):
     qtbot.mouseClick(earlier.delete_button, Qt.MouseButton.LeftButton)
     assert [entry.prompt for entry in window.services.comparisons.entries()] == ["Explain rainbows"]
-    assert earlier.tree.topLevelItemCount() == 1
+    qtbot.waitUntil(lambda: earlier.tree.topLevelItemCount() == 1)
     earlier.close()
     window.retire()
     assert window.services.shutdown()
     assert [entry.prompt for entry in make_services().comparisons.entries()] == ["Explain rainbows"]
+
+
+@OFFSCREEN_DIALOG
+def test_the_window_lives_on_while_many_comparisons_are_listed(qtbot, window, earlier, monkeypatch):
+    earlier.close()
+    qtbot.waitUntil(lambda: window.findChild(ComparisonList) is None)
+    store = window.services.comparisons._store
+    for _copy in range(8):
+        store.add(store.record(store.ids()[-1]))
+    monkeypatch.setattr("app.ui.comparison_list.SLICE_S", 0.0)  # one at a time
+    window.do.show_comparisons()
+    dialog = window.findChild(ComparisonList)
+    assert dialog.tree.topLevelItemCount() == 1 and dialog.open_button.isEnabled()
+    dialog.tree.setCurrentItem(dialog.tree.topLevelItem(0))
+    qtbot.waitUntil(lambda: dialog.tree.topLevelItemCount() == 10)
+    assert dialog.tree.currentIndex().row() == 0 and dialog.none.isHidden()
+    dialog.tree.setCurrentItem(dialog.tree.topLevelItem(6))
+    dialog.delete_button.click()
+    qtbot.waitUntil(lambda: dialog.tree.topLevelItemCount() == 9)
+    assert dialog.tree.currentIndex().row() == 6
+    dialog.tree.setCurrentItem(dialog.tree.topLevelItem(0))
+    dialog.delete_button.click()
+    window.retire()  # the program ends while they are listed
+    assert not dialog.isVisible() and window.services.shutdown()
+    qtbot.wait(50)
 
 
 def test_a_comparison_that_cannot_be_read_hides_no_other(qtbot, window, caplog):
@@ -214,4 +241,4 @@ def test_only_the_newest_comparisons_are_kept(window, monkeypatch):
     store = window.services.comparisons._store
     for at in range(5):
         store.add({"at": float(at)})
-    assert [record["at"] for _id, record in store.all()] == [4.0, 3.0, 2.0]
+    assert [store.record(each)["at"] for each in store.ids()] == [4.0, 3.0, 2.0]

@@ -23,13 +23,13 @@ def test_a_version_2_file_keeps_branches_pins_and_options_and_takes_comparisons(
     assert {message.content for message in chats.messages(chat.id)} >= {"Tell me about lighthouses", "They warn ships."}
     assert chats.setting("settings")["mode"] == "compare"
     history = ComparisonStore(chats)
-    assert history.all() == []
+    assert history.ids() == [] and history.record(1) is None
     kept = history.add({"at": 5.0, "prompt": "Why? 虹"})
     chats.close()
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone()[0] == len(schema.MIGRATIONS)
     again = ChatStore(path)
-    assert ComparisonStore(again).all() == [(kept, {"at": 5.0, "prompt": "Why? 虹"})]
+    assert ComparisonStore(again).record(kept) == {"at": 5.0, "prompt": "Why? 虹"}
     again.close()
 
 
@@ -41,5 +41,5 @@ def test_a_full_disk_is_told_and_changes_nothing(path: Path):
     chats._db.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="disk is full"):
         history.add({"at": 2.0, "text": "x" * 1_000_000})
-    assert [record["at"] for _id, record in history.all()] == [1.0]
+    assert [history.record(each) for each in history.ids()] == [{"at": 1.0}]
     chats.close()

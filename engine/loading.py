@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -266,7 +267,8 @@ def cost_identity(pair: ResolvedPair, block_length: int, options: LoadOptions) -
 def machine_identity() -> list[str]:
     """What times and last bits depend on beside the models."""
     blas = [os.environ.get(name, "") for name in ("OPENBLAS_CORETYPE", "OPENBLAS_NUM_THREADS")]
-    return [processor(), str(os.cpu_count()), _device(), *blas, blas_version(), version("mlx")]
+    release = platform.mac_ver()[0]  # MLX picks other kernels on newer systems; "" elsewhere
+    return [processor(), str(os.cpu_count()), _device(), *blas, blas_version(), version("mlx"), *([release] if release else [])]
 
 
 def _device() -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -11,21 +9,17 @@ from contextlib import closing
 from typing import Literal
 
 from engine.events import Event, Fallback, Finished
+from engine.sysctl import system_number
 
 Pressure = Literal["normal", "warning", "critical"]
 EVERY_S = 1.0
-LEVELS: dict[int, Pressure] = {1: "normal", 2: "warning", 4: "critical"}  # kern.memorystatus_vm_pressure_level
+LEVELS: dict[int, Pressure] = {1: "normal", 2: "warning", 4: "critical"}
 STOPPED = "This machine is out of memory, so the answer was stopped: close other programs, or choose a smaller model."
 
 
 def system_pressure() -> Pressure:
     """What macOS says of its memory; other systems are always normal, they have no such level."""
-    if sys.platform != "darwin":
-        return "normal"
-    level, size = ctypes.c_int(1), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
-    ask = ctypes.CDLL(None).sysctlbyname
-    failed = ask(b"kern.memorystatus_vm_pressure_level", ctypes.byref(level), ctypes.byref(size), None, 0)
-    return "normal" if failed else LEVELS.get(level.value, "normal")
+    return LEVELS.get(system_number("kern.memorystatus_vm_pressure_level") or 1, "normal")
 
 
 def guarded(events: Generator[Event], shed: Callable[[], None], cancel: threading.Event) -> Iterator[Event]:

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from engine.info import PairInfo
+from engine.sysctl import system_text
 
 
 def environment(pair: PairInfo) -> dict[str, Any]:
@@ -48,4 +49,4 @@ def processor() -> str:
         for line in cpuinfo.read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    return platform.processor() or platform.machine()
+    return system_text("machdep.cpu.brand_string") or platform.processor() or platform.machine()  # Python knows a Mac's as "arm"

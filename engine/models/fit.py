@@ -15,6 +15,7 @@ from engine.models.runnable import folder_problem
 from engine.models.starter import STARTER_ID, find_starter
 from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
 from engine.options import LoadOptions
+from engine.sysctl import system_number
 
 DEFAULT_CONTEXT = 8192
 TIGHT = 0.85  # of what models may use; above it other programs feel it
@@ -29,7 +30,10 @@ def machine_memory() -> int:
 
     total = psutil.virtual_memory().total
     if sys.platform == "darwin":
-        return total * 3 // 4 if total > 36 * 2**30 else total * 2 // 3
+        allowed = system_number("iogpu.wired_limit_mb")  # 0 unless its owner set it
+        if allowed:
+            return min(allowed * 2**20, total)
+        return total * 3 // 4 if total >= 36 * 2**30 else total * 2 // 3
     return total * 17 // 20
 
 

@@ -133,7 +133,8 @@ class Api:
         if error.status_code == 405:
             problem = ApiError(405, f"{place} is not possible: use {(error.headers or {})['Allow']}.", code="method_not_allowed")
         else:
-            problem = ApiError(error.status_code, f"{place} is no address of this server: see /v1/models.", code="unknown_url")
+            message = f"{place} is no address of this server: they begin with /v1, as /v1/chat/completions."
+            problem = ApiError(error.status_code, message, code="unknown_url")
         self._metrics.refused(problem.status)
         return JSONResponse(problem.body(), problem.status, error.headers)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -24,7 +25,7 @@ def add_arguments(verb: argparse.ArgumentParser) -> None:
     key_help = f"ask every client for this key; better in {KEY_VARIABLE}, which other users of this computer cannot read"
     verb.add_argument("--api-key", metavar="KEY", help=key_help)
     origin_help = "let web pages from there ask, such as http://localhost:3000; * for all; may be given again"
-    verb.add_argument("--allow-origin", action="append", default=[], metavar="URL", help=origin_help)
+    verb.add_argument("--allow-origin", type=_origin, action="append", default=[], metavar="URL", help=origin_help)
     verb.add_argument("--served-name", metavar="NAME", help="the model's name for clients (default: its id)")
     queue_help = "requests that may wait beside the one being answered (default 32)"
     verb.add_argument("--max-queue", type=_count, default=32, metavar="N", help=queue_help)
@@ -35,8 +36,8 @@ def run(arguments: argparse.Namespace, load: Callable[[], Engine], stop: threadi
     from engine.server.settings import ServerSettings, address, bind, is_local
 
     key = os.environ.get(KEY_VARIABLE) if arguments.api_key is None else arguments.api_key
-    if arguments.api_key == "":
-        raise RequestError("--api-key is empty: give a key, or leave it out.")
+    if arguments.api_key == "" or arguments.served_name == "":
+        raise RequestError("--api-key and --served-name must not be empty: give a text, or leave them out.")
     with bind(arguments.host, arguments.port) as bound:
         local_only = is_local(bound)
         if not (local_only or key):
@@ -71,6 +72,14 @@ def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
         raise argparse.ArgumentTypeError(f"{text!r} is no port: give a number from 0 to 65535")
     return int(text)
+
+
+def _origin(text: str) -> str:
+    """As browsers name it: scheme, host and port only."""
+    found = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^/?#\s]+)/?", text.lower())
+    if text != "*" and not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no page's address: give one such as http://localhost:3000, or *")
+    return found[1] if found else text
 
 
 def _count(text: str) -> int:

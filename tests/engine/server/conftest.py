@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +85,6 @@ class Served:
         return code
 
 
-Start = Callable[..., Served]
-
-
 @pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> Path:
     """A data folder with the starter pair and this machine's measured costs, and with an empty prefix cache."""
@@ -104,33 +101,17 @@ def server(home: Path) -> Iterator[Served]:
     """One server for all tests that leave it as it was."""
     running = Served(home, "--model", "starter", "--max-queue", "2")
     yield running
-    assert running.stop() == 0
+    assert running.stop(signal.SIGINT) == 0
     assert not [line for line in running.lines if "Traceback" in line], running.lines
-
-
-@pytest.fixture
-def start(home: Path) -> Iterator[Start]:
-    """Starts servers with options of one's own; what still runs at the end is stopped."""
-    started: list[Served] = []
-
-    def begin(*options: str, **variables: str) -> Served:
-        model = () if "--model" in options else ("--model", "starter")
-        started.append(Served(home, *model, *options, **variables))
-        return started[-1]
-
-    yield begin
-    for served in started:
-        if served.process.poll() is None:
-            served.stop()
 
 
 @pytest.fixture(scope="session")
 def tool_pair(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> str:
-    """The starter pair with a chat template that knows tools, in Hermes' syntax."""
+    """The starter's target alone, with a chat template that knows tools, in Hermes' syntax."""
     folder = tmp_path_factory.mktemp("pair") / "caller"
     shutil.copytree(starter.target, folder, copy_function=os.symlink)
     config = folder / "tokenizer_config.json"
     changed = json.loads(config.read_text()) | {"chat_template": HERMES}
     config.unlink()
     config.write_text(json.dumps(changed))
-    return f"{folder}+{starter.draft}"
+    return str(folder)

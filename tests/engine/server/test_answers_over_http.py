@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -158,11 +159,13 @@ def test_a_client_that_leaves_ends_its_answer_and_the_next_one_comes(server: Ser
     assert server.post(messages=RAINBOW, max_tokens=2).json()["usage"]["completion_tokens"] == 2
 
 
-def test_a_client_that_leaves_while_its_prompt_is_read_frees_the_engine_before_the_first_token(server: Served) -> None:
-    prompt = [{"role": "user", "content": "Where does the sea end, and why? " * 700}]
+def test_long_prompts_tell_their_progress_and_a_client_that_leaves_then_frees_the_engine(server: Served) -> None:
+    body = {"messages": [{"role": "user", "content": "Where does the sea end, and why? " * 850}], "stream": True}
     before = server.counts()
-    with pytest.raises(openai.APITimeoutError):
-        server.client(timeout=1.0).chat.completions.create(model="starter", messages=prompt, max_tokens=2000)
+    with server.http.stream("POST", "/v1/chat/completions", json=body) as answer:
+        comment = next(answer.iter_lines())
+    found = re.fullmatch(r": (\d+) of (7\d{3}) prompt tokens read", comment)
+    assert found and 0 < int(found[1]) < int(found[2]), comment
     wait_until_idle(server)
     assert cancelled_since(server, before) == 1
     assert server.counts()["slipstream_completion_tokens_total"] == before["slipstream_completion_tokens_total"]
@@ -192,6 +195,8 @@ def test_a_full_queue_is_said_with_when_to_come_again_and_waiting_streams_are_ke
         async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="any", max_retries=0) as client:
             create = client.chat.completions.create
             running = await create(model="starter", messages=RAINBOW, max_tokens=2000, stream=True)
+            with pytest.raises(openai.BadRequestError, match="8,192"):  # refused when it comes, not when it is its turn
+                await create(model="starter", messages=[{"role": "user", "content": "word " * 9000}], stream=True)
             waiting = [asyncio.create_task(create(model="starter", messages=RAINBOW, max_tokens=1)) for _ in range(2)]
             while server.http.get("/health").json()["waiting"] < 2:
                 await asyncio.sleep(0.02)

@@ -25,7 +25,7 @@ CALL = ("weather", {"city": "Paris"})
 
 @pytest.fixture(scope="module")
 def caller(home: Path, tool_pair: str) -> Iterator[Served]:
-    running = Served(home, "--model", tool_pair)
+    running = Served(home, "--model", tool_pair, "--host", "0.0.0.0")
     yield running
     assert running.stop() == 0
 
@@ -82,3 +82,16 @@ def test_thoughts_come_apart_from_the_answer(caller: Served) -> None:
 def test_a_pair_given_by_its_folders_is_served_by_name_without_its_path(caller: Served) -> None:
     card = caller.http.get("/v1/models").json()["data"][0]
     assert card["id"] == "caller" and card["slipstream"]["tools"] is True
+
+
+def test_a_server_for_the_network_without_a_key_is_warned_of_in_one_line(caller: Served) -> None:
+    warnings = [line for line in caller.lines if "anyone who reaches 0.0.0.0" in line]
+    assert len(warnings) == 1 and "SLIPSTREAM_API_KEY" in warnings[0]
+
+
+def test_another_mode_than_asked_for_is_named_in_the_answer(caller: Served) -> None:
+    settings = {"messages": SAID, "max_tokens": 2, "mode": "dflash"}
+    whole = caller.post(**settings).json()["slipstream"]
+    assert (whole["mode"], whole["fallback"]) == ("lookup", "Lookup drafting: this model has no draft.")
+    streamed = caller.post(**settings, stream=True).text
+    assert '"fallback":"Lookup drafting: this model has no draft."' in streamed

@@ -1,0 +1,151 @@
+"""The queue by itself, with an engine whose answers are written down: faults of one answer, refusals while busy, the stop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from engine import Finished, GenerationRequest, ModelError, PairInfo, RequestError, Started, Statistics, TextDelta
+from engine.server.answers import Vocabulary
+from engine.server.api import Api, Loaded
+from engine.server.desk import Desk, Failed, Item, Job
+from engine.server.errors import ApiError
+from engine.server.metrics import Metrics
+from engine.server.settings import ServerSettings
+
+NUMBERS = Statistics("baseline", 3, 0, 1, 0.1, 0.0, 0, 0, 0, 0.0, 0.0, 0, None)
+
+
+class Scripted:
+    """Answers each prompt by its own text; "broken" breaks in the middle, "bug" is our fault, "long" ends only when cancelled."""
+
+    def __init__(self) -> None:
+        self.answered: list[str] = []
+        self.long = threading.Event()
+
+    def check(self, request: GenerationRequest) -> int:
+        if request.messages[0].content == "bad":
+            raise RequestError("top_p is 7: choose another.")
+        return 3
+
+    def settle(self) -> bool:
+        raise ValueError("preparing must not end the desk")
+
+    def generate(self, request: GenerationRequest, cancel: threading.Event) -> Iterator[Any]:
+        text = request.messages[0].content
+        self.answered.append(text)
+        yield Started("baseline", 3, 0, 0, 0.1)
+        yield TextDelta(text, (1,), 0.1)
+        if text == "broken":
+            raise ModelError("The model's numbers are no numbers: load it again.")
+        if text == "bug":
+            raise ZeroDivisionError
+        while text == "long" and not cancel.is_set():
+            self.long.set()
+            cancel.wait(0.005)
+            yield TextDelta(".", (2,), 0.2)
+        yield Finished("cancelled" if cancel.is_set() else "stop", text, (1,), NUMBERS)
+
+
+class Desked:
+    """A desk on a thread of its own."""
+
+    def __init__(self, max_waiting: int = 8) -> None:
+        self.engine, self.metrics, self.stop = Scripted(), Metrics(), threading.Event()
+        self.desk = Desk(self.engine, max_waiting, self.metrics.answered)  # type: ignore[arg-type]
+        self.metrics.watch(self.desk)
+        self.thread = threading.Thread(target=self.desk.run, args=(self.stop,))
+        self.thread.start()
+
+    def submit(self, text: str) -> tuple[Job, list[Item], threading.Event]:
+        items: list[Item] = []
+        ended = threading.Event()
+
+        def deliver(item: Item) -> None:
+            items.append(item)
+            if isinstance(item, Finished | Failed):
+                ended.set()
+
+        job = Job(GenerationRequest.of(text), deliver)
+        self.desk.submit(job)
+        return job, items, ended
+
+    def client(self) -> TestClient:
+        info = PairInfo("p", "P", "f", "cpu", "f32", 99, None, 0, None, 1)
+        loaded = Loaded(info, frozenset(), Vocabulary({}), None)
+        settings = ServerSettings("testserver", "p", local_only=True)
+        return TestClient(Api(loaded, self.desk, self.metrics, settings).application(), raise_server_exceptions=False)
+
+
+@pytest.fixture
+def desked() -> Iterator[Desked]:
+    made = Desked()
+    yield made
+    made.stop.set()
+    made.thread.join(20)
+    assert not made.thread.is_alive()
+
+
+def ask(text: str, **more: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": text}], **more}
+
+
+def test_jobs_are_answered_in_the_order_they_came_and_cancelled_ones_not_at_all(desked: Desked) -> None:
+    long, _, _ = desked.submit("long")
+    assert desked.engine.long.wait(20)
+    jobs = [desked.submit(text) for text in ("a", "b", "c", "d")]
+    assert [desked.desk.ahead(job) for job, *_ in jobs] == [1, 2, 3, 4] and desked.desk.ahead(long) == 0
+    jobs[1][0].cancel.set()
+    assert desked.desk.ahead(jobs[3][0]) == 3 and desked.desk.waiting == 3
+    long.cancel.set()
+    assert jobs[3][2].wait(20)
+    assert desked.engine.answered == ["long", "a", "c", "d"]
+
+
+@pytest.mark.parametrize(("fault", "code"), [("broken", "model_error"), ("bug", "internal_error")])
+def test_an_answer_that_breaks_is_an_error_of_its_stream_and_the_queue_goes_on(desked: Desked, fault: str, code: str) -> None:
+    client = desked.client()
+    streamed = client.post("/v1/chat/completions", json=ask(fault, stream=True)).text
+    *_, last, end = streamed.split("\n\n")
+    assert '"content":"' + fault in streamed and f'"code":"{code}"' in last and end == "" and "[DONE]" not in streamed
+    whole = client.post("/v1/chat/completions", json=ask(fault))
+    assert (whole.status_code, whole.json()["error"]["code"], whole.json()["error"]["type"]) == (500, code, "server_error")
+    assert client.post("/v1/chat/completions", json=ask("fine")).json()["choices"][0]["message"]["content"] == "fine"
+    assert 'slipstream_refused_requests_total{status="500"} 2.0' in client.get("/metrics").text
+
+
+def test_what_cannot_be_answered_is_refused_while_another_answer_runs(desked: Desked) -> None:
+    job, _, _ = desked.submit("long")
+    refused = desked.client().post("/v1/chat/completions", json=ask("bad", stream=True))
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "top_p")
+    assert desked.desk.running and "bad" not in desked.engine.answered
+    job.cancel.set()
+
+
+def test_a_full_desk_says_when_to_come_again(desked: Desked) -> None:
+    jobs = [desked.submit("long") for _ in range(9)]
+    with pytest.raises(ApiError) as refused:
+        desked.submit("one more")
+    assert refused.value.status == 429 and (refused.value.retry_after or 0) >= 1
+    jobs[4][0].cancel.set()
+    desked.submit("one more")
+    for job, *_ in jobs:
+        job.cancel.set()
+
+
+def test_the_stop_ends_the_open_answer_refuses_those_that_wait_and_takes_no_more(desked: Desked) -> None:
+    _, open_items, ended = desked.submit("long")
+    assert desked.engine.long.wait(20)
+    _, waiting_items, refused = desked.submit("waits")
+    desked.stop.set()
+    assert ended.wait(20) and refused.wait(20)
+    assert isinstance(open_items[-1], Finished) and open_items[-1].reason == "cancelled"
+    assert isinstance(waiting_items[-1], Failed) and waiting_items[-1].error.status == 503
+    desked.thread.join(20)
+    with pytest.raises(ApiError) as late:
+        desked.submit("late")
+    assert late.value.status == 503

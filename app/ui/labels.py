@@ -15,7 +15,7 @@ from app.ui import theme
 
 def tip(text: str) -> str:
     """``text`` for a tool tip. Qt would read as HTML what looks like it, and texts of chats, files and models may."""
-    return f"<span style='white-space: pre-wrap'>{escape(text)}</span>" if QtGui.Qt.mightBeRichText(text) else text
+    return f"<span style='white-space:pre-wrap'>{escape(text)}</span>" if QtGui.Qt.mightBeRichText(text) else text
 
 
 def plain(text: str) -> str:

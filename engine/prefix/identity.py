@@ -20,14 +20,15 @@ SETTLED_S = 2.0  # a file changed this recently may change again under the same 
 def content_key(folders: Sequence[Path], settings: Sequence[str], known: Path, cancel: threading.Event | None = None) -> str:
     """64 hex digits for the models in ``folders`` run with ``settings``.
 
-    Every file of a folder counts: weights, configuration, tokenizer and template. Its whole content is hashed once; the file
-    ``known`` remembers that hash for as long as place, inode, size and times stay the same. Raises ``OSError``, ``Cancelled``.
+    Every file of a folder counts: weights, configuration, tokenizer and template; not the hidden ones, which a Mac's Finder writes
+    where it pleases. Its whole content is hashed once; the file ``known`` remembers that hash for as long as place, inode, size and
+    times stay the same. Raises ``OSError``, ``Cancelled``.
     """
     hashes = _read(known)
     current: dict[str, list] = {}
     parts = [f"format={FORMAT}", *settings]
     for number, folder in enumerate(folders):
-        for file in sorted(path for path in folder.iterdir() if path.is_file()):
+        for file in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
             place, stamp = str(file.resolve()), _stamp(file)
             entry = hashes.get(place)
             digest = entry[1] if entry is not None and entry[0] == stamp else sha256(file, cancel)

@@ -53,6 +53,12 @@ def test_every_other_file_counts(models: list[Path], name: str) -> None:
     assert key(models) != before
 
 
+def test_what_the_finder_leaves_in_a_folder_does_not_count(models: list[Path]) -> None:
+    before = key(models)
+    (models[0] / ".DS_Store").write_bytes(b"where its windows stood")
+    assert key(models) == before
+
+
 @pytest.mark.parametrize("changed", [["bfloat16", *SETTINGS[1:]], [*SETTINGS[:2], "128"], SETTINGS[:2], SETTINGS[::-1]])
 def test_every_setting_counts(models: list[Path], changed: list[str]) -> None:
     assert key(models, changed) != key(models)

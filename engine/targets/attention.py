@@ -70,7 +70,7 @@ class AttentionTarget:
             return TargetOutput(self._logits(ids, cache), None)
         with recorded_layers(self._body.layers, taps) as streams:
             logits = self._logits(ids, cache)
-        return TargetOutput(logits, mx.concatenate([streams[tap][0] for tap in taps], axis=-1))
+        return TargetOutput(logits, mx.concatenate([self.residual(streams[tap])[0] for tap in taps], axis=-1))
 
     def embed(self, ids: mx.array) -> mx.array:
         return self._body.embed_tokens(ids)
@@ -111,7 +111,12 @@ class AttentionTarget:
         """The residual streams [N, S, H] after ``layers`` of whole texts ``ids`` [N, S], without caches: for training a draft."""
         with recorded_layers(self._body.layers, layers) as streams:
             self.model(ids)
-        return [streams[layer] for layer in layers]
+        return [self.residual(streams[layer]) for layer in layers]
+
+    @staticmethod
+    def residual(output: Any) -> mx.array:
+        """The residual stream [N, L, H] in what a layer returned: here, all of it."""
+        return output
 
     def final_norm(self, rows: mx.array) -> mx.array:
         """Rows of the last layer's stream as ``head`` takes them."""

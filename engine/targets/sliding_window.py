@@ -10,7 +10,7 @@ import mlx.nn as nn
 from mlx_lm.models.cache import KVCache, RotatingKVCache, make_prompt_cache
 
 from engine.targets.attention import AttentionTarget, recorded_layers, visible_rows
-from engine.targets.protocol import Cache, TargetCapabilities, TargetOutput, TargetShape
+from engine.targets.protocol import Cache, TargetCapabilities, TargetShape
 from engine.targets.window_cache import WindowCache
 
 
@@ -31,13 +31,6 @@ class SlidingWindowTarget(AttentionTarget):
     def make_cache(self) -> Cache:
         return [WindowCache(entry.max_size) if type(entry) is RotatingKVCache else entry for entry in make_prompt_cache(self.model)]
 
-    def forward(self, ids: mx.array, cache: Cache, taps: tuple[int, ...] = ()) -> TargetOutput:
-        if not taps:
-            return TargetOutput(self._logits(ids, cache), None)
-        with recorded_layers(self._body.layers, taps) as streams:
-            logits = self._logits(ids, cache)
-        return TargetOutput(logits, mx.concatenate([_residual(streams[tap])[0] for tap in taps], axis=-1))
-
     def embed(self, ids: mx.array) -> mx.array:
         return self._embed(ids)
 
@@ -50,6 +43,11 @@ class SlidingWindowTarget(AttentionTarget):
             found += entry.state[:2] if isinstance(entry, WindowCache) else visible_rows(entry)
         return [array for array in found if array is not None]
 
+    @staticmethod
+    def residual(output: Any) -> Any:
+        """Gemma 4's layers hand their keys and values on beside the stream."""
+        return output[0] if isinstance(output, tuple) else output
+
     def _probe(self) -> tuple[TargetCapabilities, Callable[[mx.array], mx.array]]:
         """Runs two tokens, so that a family whose layers return something else, or that scales its embedding, is found at load."""
         body, ids = self._body, mx.array([0, 1])
@@ -59,7 +57,7 @@ class SlidingWindowTarget(AttentionTarget):
         with recorded_layers(layers, tuple(range(len(layers)))) as streams:
             self.model(ids[None], cache=self.make_cache())
         expected = (1, 2, self.shape.hidden_size)
-        outputs = [_residual(streams.get(index)) for index in range(len(layers))]
+        outputs = [self.residual(streams.get(index)) for index in range(len(layers))]
         if not all(isinstance(output, mx.array) and output.shape == expected for output in outputs):
             return TargetCapabilities(False, True, "its layers do not return one residual stream"), super().embed
         raw = super().embed
@@ -78,11 +76,6 @@ class SlidingWindowTarget(AttentionTarget):
         finally:
             layers[0] = first
         raise RuntimeError(f"The first layer of {self.family} was never called.")
-
-
-def _residual(output: Any) -> Any:
-    """The residual stream [1, L, H] in what a layer returned; Gemma 4 hands its keys and values on beside it."""
-    return output[0] if isinstance(output, tuple) else output
 
 
 class _ReachedError(Exception):

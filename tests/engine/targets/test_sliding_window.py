@@ -101,6 +101,15 @@ def test_taps_are_the_residual_streams(target: SlidingWindowTarget) -> None:
     assert close(target.partial_head(ids)(streams[-1]), target.head(streams[-1])[:, ids])
 
 
+def test_training_reads_the_streams_that_taps_are(target: SlidingWindowTarget) -> None:
+    """Of whole texts without caches; Gemma 4's layers return more than their stream."""
+    layers = (0, LAYERS - 1)
+    taps = target.forward(IDS, target.make_cache(), layers).taps
+    streams = target.streams(mx.stack([IDS, IDS]), layers)
+    assert taps is not None and [stream.shape for stream in streams] == [(2, len(IDS), 32)] * 2
+    assert close(mx.concatenate([stream[1] for stream in streams], axis=-1), taps)
+
+
 def text_arguments(target: SlidingWindowTarget) -> object:
     return (target.model.get("language_model") or target.model).args
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from app.core.chat import ROLES, STATES, Attachment, Chat, ChatMessage, State
 from app.core.figures import known_figures, size
+from app.core.json_steps import Lists, read_object
 from app.core.options import ChatOptions
 from app.core.os_words import reason
 from app.core.words import tr
 
 CHAT, CHATS, OLD = "slipstream-chat-2", "slipstream-chats-2", "slipstream-chat-1"
 FILE_LIMIT = 500_000_000  # bytes
+PIECE = 1_000_000  # characters of a file read in one step
+LISTS: Lists = {"chats": {"messages": {}}, "messages": {}}  # what is long in an exported file
 LATEST = 32_503_680_000.0  # seconds since 1970: the year 3000
 WholeChat = tuple[Chat, list[ChatMessage]]
 
@@ -42,26 +45,47 @@ def chats_json(chats: Iterable[WholeChat]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def read_chats(path: Path) -> list[WholeChat]:
+def read_chats(path: Path) -> Generator[float, None, list[WholeChat]]:
     """The chats of an exported file, each with its messages, parents first; ids hold within one chat only.
 
-    Reads what every version of Slipstream wrote. Raises ``ArchiveError`` for anything else: then nothing of it is taken.
+    In small steps; each yields how much of the file was read, 0 to 1. Reads what every version of Slipstream wrote. Raises
+    ``ArchiveError`` for anything else: then nothing of it is taken.
     """
     try:
-        if path.stat().st_size > FILE_LIMIT:
+        total = path.stat().st_size
+        if total > FILE_LIMIT:
             limit = size(FILE_LIMIT)
             raise ArchiveError(tr("{file} is larger than {limit}: it was not opened.", file=path.name, limit=limit))
-        content = json.loads(path.read_text(encoding="utf-8"))
+        text = yield from _text_of(path)
+        content = yield from _shares(read_object(text, LISTS), len(text))
         kind = content["format"]
-        if kind == CHATS:
-            return [_chat(record) for record in content["chats"]]
-        if kind not in (CHAT, OLD):
+        if kind not in (CHAT, CHATS, OLD):
             raise ArchiveError(tr("{file} was exported by another version of Slipstream: update this one.", file=path.name))
-        return [_chat(_from_version_1(content) if kind == OLD else content)]
+        chats: list[WholeChat] = []
+        for record in content["chats"] if kind == CHATS else [_from_version_1(content) if kind == OLD else content]:
+            chats.append((yield from _chat(record)))
+        return chats
     except OSError as error:
         raise ArchiveError(tr("{file} cannot be read ({reason}).", file=path.name, reason=reason(error))) from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ArchiveError(tr("{file} is no chat that Slipstream exported.", file=path.name)) from error
+
+
+def _text_of(path: Path) -> Generator[float, None, str]:
+    pieces: list[str] = []
+    with path.open(encoding="utf-8") as file:
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            yield 0.0
+    return "".join(pieces)
+
+
+def _shares(steps: Generator[int, None, dict[str, Any]], total: int) -> Generator[float, None, dict[str, Any]]:
+    try:
+        while True:
+            yield next(steps) / total
+    except StopIteration as end:
+        return end.value
 
 
 def moment(seconds_since_1970: float) -> str:
@@ -104,7 +128,7 @@ def _from_version_1(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "pinned": False, "folder": "", "options": {}, "leaf": len(turns) or None, "messages": turns}
 
 
-def _chat(record: dict[str, Any]) -> WholeChat:
+def _chat(record: dict[str, Any]) -> Generator[float, None, WholeChat]:
     messages: list[ChatMessage] = []
     known: set[int | None] = {None}
     for turn in record["messages"]:
@@ -113,6 +137,7 @@ def _chat(record: dict[str, Any]) -> WholeChat:
             raise ValueError("a message stands before its parent, or twice")
         known.add(message.id)
         messages.append(message)
+        yield 1.0
     if record["leaf"] not in known or type(record["pinned"]) is not bool or not isinstance(record["options"], dict):
         raise ValueError("not as exported")
     begun, written = _seconds(record["created_at"]), _seconds(record["updated_at"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 import zipfile
 from collections.abc import Generator, Iterator, Sequence
@@ -11,27 +10,32 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.core.archive import ArchiveError, WholeChat, chat_json, chats_json, read_chats
+from app.core.archive import ArchiveError, WholeChat, chat_json, chats_json
 from app.core.chat import Chat
 from app.core.export import chat_markdown, file_name
 from app.core.os_words import reason
 from app.core.tree import ChatTree
 from app.core.words import tr, trn
 from app.services.conversation import Conversation
+from app.services.importing import import_file
 from app.store import ChatStore, StoreError
 
 SLICE_S = 0.02
 SHOWN_PROBLEMS = 3  # of files that could not be taken in
 AS_JSON = (".json", ".slipchat")
 Steps = Generator[str, None, None]
-log = logging.getLogger(__name__)
+
+
+class Cancelled(Exception):
+    """The user wants no more of it."""
 
 
 class Transfer(QObject):
-    """One transfer at a time. Signals: ``told(str)``, one line about how far it is or what was done; ``failed(str)``, why it
-    was not; ``imported(chat id)`` where it was one chat.
+    """One transfer at a time. Signals: ``progressed(str)``, one line about how far it is; ``told(str)``, what was done;
+    ``failed(str)``, why it was not; ``imported(chat id)`` where it was one chat.
     """
 
+    progressed = Signal(str)
     told = Signal(str)
     failed = Signal(str)
     imported = Signal(int)
@@ -41,7 +45,8 @@ class Transfer(QObject):
         self._store, self._talk = store, conversation
         self._steps: Steps | None = None
         self._waiting: list[Path] = []  # files to take in
-        self._importing = False
+        self._importing = self._cancelling = False
+        self._said = ""
         self._timer = QTimer(self, interval=0)
         self._timer.timeout.connect(self._run_slice)
 
@@ -70,8 +75,12 @@ class Transfer(QObject):
         self._waiting = [*paths]
         self._start(self._imports())
 
+    def cancel(self) -> None:
+        """Ends what is going on; what was imported so far is taken back first, in slices too."""
+        self._cancelling = self.running
+
     def stop(self) -> None:
-        """Ends a transfer that is going on; nothing of it stays."""
+        """Ends a transfer at the end of the program; nothing of it is there at the next start."""
         self._timer.stop()
         steps, self._steps = self._steps, None
         if steps is not None:
@@ -93,10 +102,16 @@ class Transfer(QObject):
             return
         said = ""
         try:
+            if self._cancelling:
+                self._cancelling = False
+                said = steps.throw(Cancelled())
             while time.perf_counter() - begun < SLICE_S:
                 said = next(steps)
         except StopIteration:
             self._end()
+        except Cancelled:
+            self._end()
+            self.told.emit(tr("Cancelled: nothing was changed."))
         except (ArchiveError, StoreError) as error:
             self._end()
             self.failed.emit(str(error))
@@ -107,11 +122,13 @@ class Transfer(QObject):
             self._end()  # or none could follow it
             raise
         else:
-            self.told.emit(said)
+            if said != self._said:
+                self._said = said
+                self.progressed.emit(said)
 
     def _end(self) -> None:
         self._timer.stop()
-        self._steps = None
+        self._steps, self._cancelling = None, False
 
     # What is done in them: each yields a line about how far it is
 
@@ -161,9 +178,14 @@ class Transfer(QObject):
         try:
             while self._waiting:
                 try:
-                    kept += yield from self._import(self._waiting.pop(0))
+                    kept += yield from import_file(self._store, self._waiting.pop(0))
                 except (ArchiveError, StoreError) as error:
                     problems.append(str(error))
+                except Cancelled:
+                    self._waiting.clear()
+                    if not kept:
+                        raise
+                    problems.append(tr("The rest was cancelled."))
         finally:
             self._importing = False
         if kept:
@@ -175,25 +197,6 @@ class Transfer(QObject):
             self.told.emit(said)
         if problems:
             self.failed.emit(" ".join([*([said] if kept else []), *problems[:SHOWN_PROBLEMS]]))
-
-    def _import(self, path: Path) -> Generator[str, None, list[int]]:
-        chats = read_chats(path)
-        kept: list[int] = []
-        try:
-            for chat, messages in chats:
-                kept.append(self._store.add_hidden_chat(chat, messages).id)
-                yield tr("Importing: {done} of {total} chats", done=len(kept), total=len(chats))
-            self._store.show_hidden_chats(kept)
-        except BaseException:
-            self._forget(kept)
-            raise
-        return kept
-
-    def _forget(self, chat_ids: list[int]) -> None:
-        try:
-            self._store.purge_chats(chat_ids)
-        except StoreError as error:
-            log.warning("half an import stays hidden until the next start: %s", error)
 
 
 @contextmanager

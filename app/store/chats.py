@@ -91,16 +91,6 @@ class ChatStore:
         with in_words(self._path), transaction(self._db):
             return insert_chat(self._db, replace(chat, created_at=now, updated_at=now), messages)
 
-    def add_hidden_chat(self, chat: Chat, messages: Sequence[ChatMessage]) -> Chat:
-        """A copy of a whole chat with its own times, in no list until ``show_hidden_chats``; gone at the next start without it."""
-        with in_words(self._path), transaction(self._db):
-            return insert_chat(self._db, chat, messages, deleted_at=HIDDEN)
-
-    def show_hidden_chats(self, chat_ids: Sequence[int]) -> None:
-        """Shows chats that were added hidden, all at once."""
-        with in_words(self._path), transaction(self._db):
-            self._db.executemany("UPDATE chats SET deleted_at = NULL WHERE id = ?", [(chat_id,) for chat_id in chat_ids])
-
     def chat(self, chat_id: int) -> Chat | None:
         """One chat, None if there is none or it was deleted."""
         with in_words(self._path):

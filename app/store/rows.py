@@ -50,17 +50,32 @@ def message_of(row: Sequence[Any]) -> ChatMessage:
     return ChatMessage(message_id, chat_id, role, content, state, created_at, figures, parent_id, files)
 
 
-def insert_chat(db: sqlite3.Connection, chat: Chat, messages: Sequence[ChatMessage], deleted_at: float | None = None) -> Chat:
+def insert_chat(db: sqlite3.Connection, chat: Chat, messages: Sequence[ChatMessage]) -> Chat:
     """Writes a whole chat under new ids inside the open transaction, and returns it as kept.
 
     Parents and ``chat.leaf_id`` are ids of ``messages``, which come parents first; others count as none. An answer that was
     being written is interrupted.
     """
+    new: NewIds = {}
+    kept = insert_head(db, chat)
+    insert_messages(db, kept.id, messages, new)
+    return insert_end(db, kept, new)
+
+
+NewIds = dict[int | None, int | None]  # of messages that were written, by the ids they came with
+
+
+def insert_head(db: sqlite3.Connection, chat: Chat, deleted_at: float | None = None) -> Chat:
+    """Writes a chat as yet without messages."""
     row = (title_of(chat.title), chat.created_at, chat.updated_at, chat.pinned, folder_of(chat.folder), json_of(chat.options))
     columns = "title, created_at, updated_at, pinned, folder, options, deleted_at"
     chat_id = db.execute(f"INSERT INTO chats ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", (*row, deleted_at)).lastrowid
     assert chat_id is not None
-    new: dict[int | None, int | None] = {}
+    return replace(chat, id=chat_id, title=row[0], folder=row[4], options=cleaned(chat.options))
+
+
+def insert_messages(db: sqlite3.Connection, chat_id: int, messages: Sequence[ChatMessage], new: NewIds) -> None:
+    """Writes messages of a chat, and notes in ``new`` under which ids."""
     for message in messages:
         state = "interrupted" if message.state == "streaming" else message.state
         values = (chat_id, new.get(message.parent_id), message.role, clean_text(message.content), state, message.created_at)
@@ -68,9 +83,13 @@ def insert_chat(db: sqlite3.Connection, chat: Chat, messages: Sequence[ChatMessa
         query = """INSERT INTO messages (chat_id, parent_id, role, content, state, created_at, statistics, attachments)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?)"""
         new[message.id] = db.execute(query, kept).lastrowid
+
+
+def insert_end(db: sqlite3.Connection, chat: Chat, new: NewIds) -> Chat:
+    """Shows the branch of a chat that ``chat.leaf_id``, an id it came with, stands for; without one the newest."""
     leaf_id = new.get(chat.leaf_id, max(new.values(), default=None, key=lambda each: each or 0))
-    db.execute("UPDATE chats SET leaf_id = ? WHERE id = ?", (leaf_id, chat_id))
-    return replace(chat, id=chat_id, title=row[0], folder=row[4], leaf_id=leaf_id, options=cleaned(chat.options))
+    db.execute("UPDATE chats SET leaf_id = ? WHERE id = ?", (leaf_id, chat.id))
+    return replace(chat, leaf_id=leaf_id)
 
 
 def title_of(title: str) -> str:

@@ -82,6 +82,11 @@ class Banner(QFrame):
             announce(self, text)
         self._show(text, action, run, until, None)
 
+    def show_progress(self, text: str, action: str, run: Callable[[], None]) -> None:
+        """A notice about something that goes on and is told again and again, so never aloud; ``action`` ends it."""
+        self._calm = True
+        self._show(text, action, run, "dismissed", None)
+
     def _show(self, text: str, action: str, run: Callable[[], None] | None, until: Until, second: Second | None) -> None:
         self._run_second = second[1] if second else None
         self.second.setText(second[0] if second else "")

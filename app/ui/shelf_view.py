@@ -41,6 +41,7 @@ class ShelfView(QObject):
         self._shelf.deleted.connect(self._on_deleted)
         self._shelf.settled.connect(lambda: window.banner.settle("undone"))  # its Undo would take back another one
         transfer = window.services.transfer
+        transfer.progressed.connect(lambda text: window.banner.show_progress(text, tr("Cancel"), transfer.cancel))
         transfer.told.connect(window.banner.show_notice)
         transfer.failed.connect(window.banner.show_message)
         transfer.imported.connect(window.do.open_chat)

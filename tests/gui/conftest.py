@@ -17,6 +17,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, QThread, QTimer
 from app.services.engine_client import EngineClient, EngineState
 from app.services.wiring import Services
 from app.ui.main_window import MainWindow
+from app.ui.slices import slices
 from tests.scripted import Script, ScriptedLoader
 
 
@@ -31,6 +32,8 @@ def nothing_left_running(qapp) -> Iterator[None]:
     """Fails a test that leaves a thread running or a timer ticking."""
     yield
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    while slices().waiting:  # to lay out what is gone
+        QCoreApplication.processEvents()
     gc.collect()
     alive = [thing for thing in gc.get_objects() if type(thing) in (QThread, QTimer) and shiboken6.isValid(thing)]
     threads = [thing.objectName() for thing in alive if isinstance(thing, QThread) and thing.isRunning()]

@@ -253,3 +253,68 @@ def test_choosing_no_file_to_import_says_nothing(qtbot, window, monkeypatch):
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_arguments: ([], "")))
     window.do.import_chats()
     assert window.banner.text == "" and not window.services.transfer.running
+
+
+@pytest.fixture
+def large(tmp_path):
+    """A file with one chat of 600 messages and 6 MB, and the same chat in a file of all chats."""
+    begun = "2026-03-05T12:00:00+00:00"
+    turns = [
+        {
+            "id": number, "parent": number - 1 or None, "role": "user", "content": f"{number} " + "word " * 2_000, "state": "sent",
+            "created_at": begun, "statistics": None, "attachments": [],
+        }
+        for number in range(1, 601)
+    ]  # fmt: skip
+    chat = {"title": "Large", "created_at": begun, "updated_at": begun, "pinned": False, "folder": "", "options": {}}
+    path = tmp_path / "large.slipchat"
+    path.write_text(json.dumps({"format": "slipstream-chat-2", **chat, "leaf": 600, "messages": turns}))
+    return path
+
+
+def test_a_large_file_is_taken_in_by_many_steps_that_say_how_far_they_are(qtbot, window, large, monkeypatch):
+    lines, turns = [], []
+    window.services.transfer.progressed.connect(lines.append)
+    beat = QTimer(window, interval=0)
+    beat.timeout.connect(lambda: turns.append(len(window.services.store.chats())))
+    beat.start()
+    monkeypatch.setattr(transfer_module, "SLICE_S", 0.0005)
+    window.do.import_files([large])
+    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=60_000)
+    beat.stop()
+    assert len(turns) > 100 and set(turns[:-2]) == {0}, "nothing of it is listed before all of it is there"
+    assert any(line.startswith("Reading large.slipchat: ") for line in lines)
+    shares = [int(line.split()[-2]) for line in lines if line.startswith("Importing large.slipchat: ")]
+    assert len(shares) > 10 and shares == sorted(shares) and shares[-1] == 100
+    messages = window.services.store.messages(window.services.store.chats()[0].id)
+    assert len(messages) == 600 and messages[-1].content.startswith("600 word") and messages[-1].parent_id == messages[-2].id
+
+
+@pytest.mark.parametrize("stage", ["Reading", "Importing"])
+def test_an_import_can_be_cancelled_and_leaves_nothing(qtbot, window, large, monkeypatch, stage):
+    monkeypatch.setattr(transfer_module, "SLICE_S", 0.0005)
+    window.do.import_files([large])
+    qtbot.waitUntil(lambda: window.banner.text.startswith(stage), timeout=20_000)
+    assert window.banner.action.text() == "Cancel"
+    window.banner.action.click()
+    monkeypatch.setattr(transfer_module, "SLICE_S", 0.02)
+    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=20_000)
+    assert window.banner.text == "Cancelled: nothing was changed."
+    db = window.services.store._db
+    assert db.execute("SELECT count(*) FROM chats").fetchone() == db.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+    window.do.import_files([large])
+    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=60_000)
+    assert [chat.title for chat in window.services.store.chats()] == ["Large"]
+
+
+def test_cancelling_keeps_the_files_that_were_taken_in_whole(qtbot, window, rich, large, tmp_path, monkeypatch):
+    window.do.write_export(tmp_path / "small.slipchat")
+    wait_over(qtbot, window)
+    monkeypatch.setattr(transfer_module, "SLICE_S", 0.0005)
+    window.do.import_files([tmp_path / "small.slipchat", large, large])
+    qtbot.waitUntil(lambda: window.banner.text.startswith("Importing large"), timeout=20_000)
+    window.banner.action.click()
+    monkeypatch.setattr(transfer_module, "SLICE_S", 0.02)
+    wait_over(qtbot, window)
+    assert window.banner.text == "1 chat was imported. The rest was cancelled."
+    assert [chat.title for chat in window.services.store.chats()] == ["Rich", "Rich"]

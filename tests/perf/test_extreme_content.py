@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.core.archive import chats_json
+from app.core.chat import Chat, ChatMessage
 from app.ui.slices import slices
 from tests.gui.conftest import load, wait_ready
 from tests.perf.test_ui_streaming import RATE, Heartbeat
@@ -85,3 +87,16 @@ def test_a_huge_block_streams_in_without_a_stall(qtbot, window, loader, kind):
     wait_ready(qtbot, window.services.client, timeout=60_000)
     settle(qtbot, window)
     report(qtbot, f"{kind} streamed, {len(window.transcript.answers[-1].body.text):,} characters", heartbeat)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chats", [1, 500])
+def test_a_file_of_50_megabytes_is_imported_without_a_stall(qtbot, window, tmp_path, chats):
+    text = "word " * 500
+    turns = [ChatMessage(n, 0, "user", f"{n} {text}", "sent", 0.0, None, n - 1 or None) for n in range(1, 20_000 // chats + 1)]
+    path = tmp_path / "all.slipchat"
+    path.write_text("".join(chats_json((Chat(0, f"Chat {n}", 0.0, 0.0), turns) for n in range(chats))), encoding="utf-8")
+    heartbeat = Heartbeat()
+    window.do.import_files([path])
+    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=500_000)
+    report(qtbot, f"{path.stat().st_size / 1e6:.0f} MB in {chats} chats imported", heartbeat)

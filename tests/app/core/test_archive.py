@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.core.archive import ArchiveError, chat_json, chats_json, read_chats
+from app.core.archive import ArchiveError, WholeChat, chat_json, chats_json
+from app.core.archive import read_chats as reading
 from app.core.chat import ROLES, STATES, Attachment, Chat, ChatMessage
 from app.core.figures import answer_statistics
 from tests.app.core import recordings
@@ -33,6 +34,17 @@ VERSION_1 = {
         {"role": "assistant", "content": "half", "state": "streaming", "created_at": "2026-03-05T12:00:02+00:00", "statistics": {}},
     ],
 }
+
+
+def read_chats(path: Path) -> list[WholeChat]:
+    """Every step of reading; how far it is only grows, up to the whole file."""
+    steps, shares = reading(path), [0.0]
+    while True:
+        try:
+            shares.append(next(steps))
+        except StopIteration as end:
+            assert shares == sorted(shares) and shares[-1] <= 1.0
+            return end.value
 
 
 def written(path: Path, text: str) -> Path:

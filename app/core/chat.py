@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from app.core.fence import fenced
 from app.core.graphemes import safe_cut
 from app.core.sanitize import clean_text
 from app.core.words import tr
@@ -86,13 +86,6 @@ def request_text(message: ChatMessage) -> str:
     """What the engine reads of a message: its attachments as fenced blocks under their names, then the text."""
     parts = [f"{attachment.name}:\n{fenced(attachment.text)}" for attachment in message.attachments]
     return "\n\n".join([*parts, message.content] if message.content.strip() else parts)
-
-
-def fenced(text: str) -> str:
-    """``text`` as a Markdown code block; the fence is longer than any in the text."""
-    longest = max((len(run) for run in re.findall("`+", text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{text.strip(chr(10))}\n{fence}"
 
 
 def up_to_last_question(messages: Iterable[ChatMessage]) -> list[ChatMessage]:

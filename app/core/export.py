@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.core.chat import Chat, ChatMessage, Role, State, fenced, untitled
+from app.core.chat import Chat, ChatMessage, Role, State, untitled
+from app.core.fence import fenced
 from app.core.figures import statistics_line
 from app.core.words import tr
 

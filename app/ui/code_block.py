@@ -34,6 +34,9 @@ class CodeEdit(QPlainTextEdit):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
         self.setUndoRedoEnabled(False)
         self.document().setDocumentMargin(0)
+        option = self.document().defaultTextOption()
+        option.setTextDirection(Qt.LayoutDirection.LeftToRight)  # also where a line begins in Hebrew or Arabic
+        self.document().setDefaultTextOption(option)
         self.viewport().setAutoFillBackground(False)
 
     def createMimeDataFromSelection(self) -> QMimeData:

@@ -9,6 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QGuiApplication, QTextDocument, QWheelEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
+from app.core.blocks import Block
 from app.ui.answer_body import AnswerBody
 from app.ui.blocks import ProseBlock
 from app.ui.code_block import CodeBlock
@@ -290,3 +291,13 @@ def test_the_wheel_scrolls_long_code_only_after_a_click_into_it(qtbot, body):
     edit.setFocus()
     qtbot.waitUntil(edit.hasFocus)
     assert wheel(edit).isAccepted() and edit.verticalScrollBar().value() > 0
+
+
+def test_code_runs_from_left_to_right_whatever_a_line_begins_with(qtbot):
+    block = CodeBlock(100)
+    qtbot.addWidget(block)
+    block.resize(600, 200)
+    block.show()
+    block.set_block(Block("code", "שלום = 1\nx = 2", "py"))
+    first, second = (block.edit.document().findBlockByNumber(line).layout().lineAt(0) for line in range(2))
+    assert first.naturalTextRect().left() == second.naturalTextRect().left()

@@ -13,7 +13,7 @@ from app.ui.blocks import ProseBlock, TextBlock
 from app.ui.code_block import CodeBlock
 from app.ui.message import UserMessage
 
-LONG = "a0" * 3_000  # no editor lays out a run of so many characters without help
+LONG = "a0" * 1_500  # no editor lays out a run of so many characters without help
 
 
 def prose(text):
@@ -35,7 +35,7 @@ def question(text):
 
 
 def file(text):
-    files = SentAttachments([Attachment("a.txt", text[:2_000])], 100)
+    files = SentAttachments([Attachment("a.txt", text)], 100)
     files.buttons[0].click()
     return files, files.findChild(TextBlock)
 

@@ -359,11 +359,10 @@ class Engine:
             return controller
         return FixedLength(request.block_length or drafter.block_length, "lookup" if drafter.mode == "lookup" else "draft")
 
-    @staticmethod
-    def _recall(request: GenerationRequest, drafter: Drafter | None) -> Recall | None:
+    def _recall(self, request: GenerationRequest, drafter: Drafter | None) -> Recall | None:
         """Lookup by itself, or as the companion of a draft whose block length is not prescribed."""
         wanted = drafter is not None and (drafter.mode == "lookup" or request.block_length is None)
-        return LookupIndex() if wanted else None
+        return LookupIndex(self.stop_ids) if wanted else None
 
     def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int, tight: bool) -> Iterator[Event]:
         """``tight``: the context ends before the token limit that was asked for."""

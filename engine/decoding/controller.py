@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from engine.decoding.costs import CostCurve
 from engine.decoding.odds import LookupOdds
+from engine.drafters.protocol import Foreseen
 from engine.events import Source
 
 FORGET = 0.95  # weight of a cycle's acceptance against the next one's: a topic lasts about twenty cycles
@@ -62,11 +63,11 @@ class FixedLength:
     def block_length(self) -> int:
         return self._choice.length
 
-    def choose(self, matched: int | None = None) -> Choice:
-        return self._choice if self._choice.source == "draft" or matched is not None else self._nothing
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
+        return self._choice if self._choice.source == "draft" or ahead else self._nothing
 
-    def wakes(self, matched: int | None) -> bool:
-        return matched is not None
+    def wakes(self, ahead: Sequence[Foreseen]) -> bool:
+        return bool(ahead)
 
     def observe(self, choice: Choice, proposed: int, accepted: int, seconds: float) -> None:
         """Nothing to learn."""
@@ -74,7 +75,7 @@ class FixedLength:
     def observe_plain(self, steps: int, seconds: float) -> None:
         """Nothing to learn."""
 
-    def observe_foreseen(self, outcomes: Sequence[tuple[int, bool]]) -> None:
+    def observe_foreseen(self, outcomes: Sequence[tuple[Foreseen, bool]]) -> None:
         """Nothing to learn."""
 
 
@@ -125,25 +126,25 @@ class Controller:
         right = f"the draft's next token is right {self.acceptance:.0%} of the time"
         return f"Plain decoding is faster here: {right}" if self.parked else f"{self._length - 1} tokens are proposed: {right}"
 
-    def choose(self, matched: int | None = None) -> Choice:
-        """What to do next, where the newest ``matched`` tokens stood before. Call once a cycle or plain stretch."""
-        width, lookup = self._best_lookup(matched)
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
+        """What to do next, where a lookup has ``ahead`` to propose. Call once a cycle or plain stretch."""
+        width, lookup = self._best_lookup(ahead)
         plain = self._plain_rate()
         if not self._lengths:
             self.parked = self._longest_lookup() <= plain
-            return Choice(width, source="lookup") if self.wakes(matched) else Choice(1, STRETCH, idle=not self.parked)
+            return Choice(width, source="lookup") if self.wakes(ahead) else Choice(1, STRETCH, idle=not self.parked)
         best = max(self._lengths, key=self._rate)
         if self._rate(best, self._hopeful()) < plain * (HYSTERESIS if self.parked else 1.0):
-            return Choice(width, source="lookup") if self.wakes(matched) else self._park_or_probe()
+            return Choice(width, source="lookup") if self.wakes(ahead) else self._park_or_probe()
         if self.parked or self._rate(best) > self._rate(self._length) * HYSTERESIS:
             self._length = best
         self.parked, self._due, self._pause = False, False, FIRST_PAUSE
-        looks_better = lookup > self._rate(self._length) and self.wakes(matched)
+        looks_better = lookup > self._rate(self._length) and self.wakes(ahead)
         return Choice(width, source="lookup") if looks_better else Choice(self._length)
 
-    def wakes(self, matched: int | None) -> bool:
-        """Whether a plain stretch should end early, because what was ``matched`` now pays."""
-        return self._best_lookup(matched)[1] > self._plain_rate() * HYSTERESIS
+    def wakes(self, ahead: Sequence[Foreseen]) -> bool:
+        """Whether a plain stretch should end early, because what is ``ahead`` pays."""
+        return self._best_lookup(ahead)[1] > self._plain_rate() * HYSTERESIS
 
     def observe(self, choice: Choice, proposed: int, accepted: int, seconds: float) -> None:
         """One cycle of ``choice``: ``accepted`` of ``proposed``, taking ``seconds`` (nan: not known)."""
@@ -168,24 +169,26 @@ class Controller:
             weight = 1 - (1 - DRIFT) ** steps
             self._plain_drift += weight * (_ratio(seconds / steps, self.costs.verify(1)) - self._plain_drift)
 
-    def observe_foreseen(self, outcomes: Sequence[tuple[int, bool]]) -> None:
-        """Tokens that a lookup foresaw, proposed or not: how many tokens were matched before each, and whether it was right."""
+    def observe_foreseen(self, outcomes: Sequence[tuple[Foreseen, bool]]) -> None:
+        """Tokens that a lookup foresaw, proposed or not: what spoke for each, and whether it was right."""
         if self._odds is not None:
             self._odds.observe(outcomes)
 
-    def _best_lookup(self, matched: int | None) -> tuple[int, float]:
+    def _best_lookup(self, ahead: Sequence[Foreseen]) -> tuple[int, float]:
         """The width of the best looked-up block and its tokens a second; a rate of 0 where nothing can be looked up."""
-        if matched is None or self._odds is None or not self._widths:
+        if not ahead or self._odds is None or not self._widths:
             return 1, 0.0
         drift = min(self._cycle_drift, self._plain_drift) if self._lookup_drift is None else self._lookup_drift
-        tokens = self._odds.expected(matched, self._widths)
-        rates = [count / (self.costs.verify(width) * drift) for width, count in zip(self._widths, tokens, strict=True)]
+        widest = len(ahead) + 1
+        widths = sorted({min(width, widest) for width in self._widths})
+        tokens = self._odds.expected(ahead, widths)
+        rates = [count / (self.costs.verify(width) * drift) for width, count in zip(widths, tokens, strict=True)]
         best = max(range(len(rates)), key=rates.__getitem__)
-        return self._widths[best], rates[best]
+        return widths[best], rates[best]
 
     def _longest_lookup(self) -> float:
         """Tokens a second of the best looked-up block after the longest match there is."""
-        return self._best_lookup(self.costs.widest)[1]
+        return self._best_lookup([Foreseen(self.costs.widest)] * (self.costs.widest - 1))[1]
 
     def _park_or_probe(self) -> Choice:
         could_pay = any(self._rate(length, BEST_CASE) > self._plain_rate() for length in self._lengths)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import mlx.core as mx
@@ -17,6 +17,7 @@ from engine.decoding.acceptance import accepted_prefix
 from engine.decoding.controller import Choice
 from engine.decoding.logprobs import read_logprobs
 from engine.decoding.steps import Decoding, Step, read_ids
+from engine.drafters.protocol import Foreseen
 
 TIMED_EVERY = 8  # one cycle in so many is timed part by part; that costs it the overlap with the consumer
 
@@ -50,7 +51,7 @@ def decode_speculative(state: Decoding) -> Generator[Step]:
     step = Step(tuple(tokens), 0, 0, logprobs=read_logprobs(state.anchor_logprobs, tokens))
     first = True  # handed out at once: what is launched before it would count for its wait and not for decoding
     while True:
-        flight, choice = None, None if run.ended else state.policy.choose(run.matched)
+        flight, choice = None, None if run.ended else state.policy.choose(run.ahead)
         timed = choice is not None and not choice.plain and run.next_cycle_is_timed()
         if choice is not None and not timed and not first:
             flight = run.launch(choice)
@@ -72,9 +73,9 @@ class _Run:
         self.ended = False
 
     @property
-    def matched(self) -> int | None:
-        """How many of the newest tokens stood before."""
-        return self.state.recall.matched if self.state.recall is not None else None
+    def ahead(self) -> Sequence[Foreseen]:
+        """What a lookup could propose."""
+        return self.state.recall.ahead if self.state.recall is not None else ()
 
     def next_cycle_is_timed(self) -> bool:
         return self.cycles % TIMED_EVERY == 1
@@ -145,7 +146,7 @@ class _Run:
         while True:
             left, taken = left - 1, taken + 1
             # What the last token brought back is known one step late: the step after it is under way already.
-            more = left > 0 and self.produced + 1 < state.max_tokens and not state.policy.wakes(self.matched)
+            more = left > 0 and self.produced + 1 < state.max_tokens and not state.policy.wakes(self.ahead)
             following = self._launch_plain(flight.choice, flight.result, state.position + 1, earlier) if more else None
             tokens = self._commit(read_ids(flight.result))
             now = time.perf_counter()

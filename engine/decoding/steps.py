@@ -11,7 +11,7 @@ import mlx.core as mx
 
 from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import NOT_A_NUMBER, Sampler
-from engine.drafters.protocol import DraftSession, Recall
+from engine.drafters.protocol import DraftSession, Foreseen, Recall
 from engine.errors import ModelError
 from engine.events import Source, TokenLogprob
 from engine.targets.protocol import Cache, Target
@@ -53,11 +53,11 @@ class Policy(Protocol):
     def reason(self) -> str:
         """Why this length, or why parked."""
 
-    def choose(self, matched: int | None = None) -> Choice:
-        """What to do next, where the newest ``matched`` tokens stood before. Called once a cycle or plain stretch."""
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
+        """What to do next, where a lookup has ``ahead`` to propose. Called once a cycle or plain stretch."""
 
-    def wakes(self, matched: int | None) -> bool:
-        """Whether a plain stretch should end early, because what was ``matched`` now pays."""
+    def wakes(self, ahead: Sequence[Foreseen]) -> bool:
+        """Whether a plain stretch should end early, because what is ``ahead`` pays."""
 
     def observe(self, choice: Choice, proposed: int, accepted: int, seconds: float) -> None:
         """What a cycle of ``choice`` brought and how many ``seconds`` it took."""
@@ -65,8 +65,8 @@ class Policy(Protocol):
     def observe_plain(self, steps: int, seconds: float) -> None:
         """``steps`` plain steps took ``seconds`` (nan: not known)."""
 
-    def observe_foreseen(self, outcomes: Sequence[tuple[int, bool]]) -> None:
-        """Tokens that a lookup foresaw, proposed or not: how many tokens were matched before each, and whether it was right."""
+    def observe_foreseen(self, outcomes: Sequence[tuple[Foreseen, bool]]) -> None:
+        """Tokens that a lookup foresaw, proposed or not: what spoke for each, and whether it was right."""
 
 
 @dataclass(slots=True)

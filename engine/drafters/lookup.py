@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import mlx.core as mx
 
-from engine.drafters.protocol import Draw
+from engine.drafters.protocol import Draw, Foreseen
 from engine.events import Mode
 
 PLACES = 64  # how many earlier places are looked at, the latest first
@@ -32,12 +32,16 @@ class LookupDrafter:
 class LookupIndex:
     """The memory of one request. A token costs at most ``PLACES`` comparisons and about 200 bytes.
 
+    Nothing is proposed behind a token of ``ends``, which end the answer.
+
     Of the latest ``PLACES`` places where the newest two tokens stood, the one with the longest match counts, the latest of equals;
     where there is none, the latest place of the newest token. What came as foreseen is followed without looking again. Where a
     match of ``FAITH`` tokens ends in another token, as an edit makes, the passage is followed behind that token.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ends: Collection[int] = ()) -> None:
+        self._ends = frozenset(ends)
+        self._wrong: set[tuple[int, int]] = set()  # two tokens behind which something else came than was foreseen
         self._tokens: list[int] = []
         self._single: dict[int, int] = {}  # the place behind each token's latest occurrence
         self._pair: dict[tuple[int, int], int] = {}  # the same of each two tokens
@@ -46,17 +50,26 @@ class LookupIndex:
         self._length = 0
 
     @property
-    def matched(self) -> int | None:
-        """How many of the newest tokens stood before, at most ``LONGEST``; None where there is nothing to propose."""
-        return None if self._source < 0 else self._length
+    def ahead(self) -> list[Foreseen]:
+        """What speaks for each of at most ``LONGEST - 1`` tokens to propose; a match counts up to ``LONGEST``."""
+        if self._source < 0:
+            return []
+        before, foreseen = self._newest(), []
+        for index, token in enumerate(self._following(LONGEST - 1)):
+            foreseen.append(Foreseen(min(self._length + index, LONGEST), before in self._wrong))
+            before = before[1], token
+        return foreseen
 
-    def extend(self, tokens: Sequence[int]) -> list[tuple[int, bool]]:
-        """Takes the next committed ``tokens``. For each that was foreseen: ``matched`` before it, and whether it came so."""
+    def extend(self, tokens: Sequence[int]) -> list[tuple[Foreseen, bool]]:
+        """Takes the next committed ``tokens``. For each that was foreseen: what spoke for it, and whether it came so."""
         outcomes = []
         for token in tokens:
             right = self._source >= 0 and self._tokens[self._source] == token
             if self._source >= 0:
-                outcomes.append((self._length, right))
+                before = self._newest()
+                outcomes.append((Foreseen(self._length, before in self._wrong), right))
+                if not right:
+                    self._wrong.add(before)
             candidate, single = self._file(token)
             if right:
                 self._source, self._length = self._source + 1, min(self._length + 1, LONGEST)
@@ -65,9 +78,20 @@ class LookupIndex:
         return outcomes
 
     def propose(self, length: int) -> list[int]:
-        """The ``length`` tokens that followed. Where they reach the newest token, what they began goes round again."""
+        """The next ``length`` tokens, fewer where one ends the answer. Where they reach the newest, it goes round again."""
+        return list(self._following(length))
+
+    def _following(self, length: int) -> Iterator[int]:
         period = len(self._tokens) - self._source
-        return [self._tokens[self._source + index % period] for index in range(length)]
+        for index in range(length):
+            token = self._tokens[self._source + index % period]
+            yield token
+            if token in self._ends:
+                return
+
+    def _newest(self) -> tuple[int, int]:
+        """The two newest tokens, -1 for one that is not there."""
+        return (self._tokens[-2] if len(self._tokens) > 1 else -1), self._tokens[-1]
 
     def _file(self, token: int) -> tuple[int, int]:
         """Appends ``token``; returns the latest earlier places of the two newest tokens and of ``token`` alone, -1 for none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import mlx.core as mx
 
@@ -38,18 +38,25 @@ class DraftSession(Protocol):
         """
 
 
+class Foreseen(NamedTuple):
+    """What speaks for a token that a lookup foresees."""
+
+    matched: int  # tokens before it that stood before the one it is copied from
+    doubtful: bool = False  # what was foreseen behind the same two tokens was wrong before
+
+
 class Recall(Protocol):
     """What stood in one prompt and answer before: the memory that lookup proposes from. All on the host."""
 
     @property
-    def matched(self) -> int | None:
-        """How many of the newest tokens stood there before, None where there is nothing to propose."""
+    def ahead(self) -> Sequence[Foreseen]:
+        """What can be proposed, token by token; empty where nothing is foreseen."""
 
-    def extend(self, tokens: Sequence[int]) -> list[tuple[int, bool]]:
-        """Takes the next committed ``tokens``. For each that was foreseen: ``matched`` before it, and whether it came so."""
+    def extend(self, tokens: Sequence[int]) -> list[tuple[Foreseen, bool]]:
+        """Takes the next committed ``tokens``. For each that was foreseen: what spoke for it, and whether it came so."""
 
     def propose(self, length: int) -> list[int]:
-        """The ``length`` tokens that followed; only where something is ``matched``."""
+        """The first of at most ``length`` tokens that followed; only where something is ``ahead``."""
 
 
 class Drafter(Protocol):

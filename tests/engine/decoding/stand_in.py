@@ -16,6 +16,7 @@ import numpy as np
 from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import Sampler
 from engine.decoding.steps import Decoding, Step
+from engine.drafters.protocol import Foreseen
 from engine.events import Mode
 from engine.targets.protocol import TargetOutput
 
@@ -100,7 +101,7 @@ class Script(FixedLength):
         super().__init__(4)
         self._choices, self._turn = choices, 0
 
-    def choose(self, matched: int | None = None) -> Choice:
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
         self._turn += 1
         return self._choices[(self._turn - 1) % len(self._choices)]
 

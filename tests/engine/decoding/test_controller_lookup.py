@@ -10,6 +10,7 @@ import pytest
 from engine.decoding.controller import Choice, Controller, FixedLength
 from engine.decoding.costs import CostCurve
 from engine.decoding.odds import LookupOdds
+from engine.drafters.protocol import Foreseen
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64)
 CPU = CostCurve(WIDTHS, (0.043, 0.050, 0.060, 0.066, 0.085, 0.13, 0.22), (0.0, 0.010, 0.011, 0.013, 0.015, 0.015, 0.015))
@@ -40,15 +41,20 @@ def written(seed: int, tokens: int, passage: float, fresh: float, draft: float, 
     return text
 
 
+def ahead(matched: int | None, tokens: int = 63) -> list[Foreseen]:
+    """What a lookup has to propose after so long a match; None: nothing."""
+    return [] if matched is None else [Foreseen(min(matched + index, 64)) for index in range(tokens)]
+
+
 def run_on(text: Text, controller: Controller | FixedLength, costs: CostCurve) -> float:
     """Tokens a second of decoding ``text``."""
     place, seconds, end = 0, 0.0, len(text.matched)
     while place < end:
-        choice = controller.choose(text.matched[place])
+        choice = controller.choose(ahead(text.matched[place]))
         if choice.plain:
             steps = 0
             while steps < choice.steps and place + steps < end:
-                woken = controller.wakes(text.matched[place + steps - 1]) if steps else False
+                woken = controller.wakes(ahead(text.matched[place + steps - 1])) if steps else False
                 steps += 1
                 if woken:  # what wakes the stretch is known one step late
                     break
@@ -64,7 +70,7 @@ def run_on(text: Text, controller: Controller | FixedLength, costs: CostCurve) -
             controller.observe(choice, proposed, accepted, spent)
             seconds += spent
         window = range(place, min(place + taken, end))
-        controller.observe_foreseen([(known, text.right[at]) for at in window if (known := text.matched[at]) is not None])
+        controller.observe_foreseen([(Foreseen(known), text.right[at]) for at in window if (known := text.matched[at]) is not None])
         place += taken
     return end / seconds
 
@@ -118,51 +124,65 @@ def test_a_copied_text_is_many_times_faster_than_plain() -> None:
 
 def test_more_is_proposed_the_longer_the_match() -> None:
     controller = Controller(CPU, 1, LookupOdds())
-    lengths = [controller.choose(matched).length for matched in (2, 4, 10, 40)]
+    lengths = [controller.choose(ahead(matched)).length for matched in (2, 4, 10, 40)]
     assert lengths == sorted(lengths) and lengths[0] <= 8 and lengths[-1] >= 32
+
+
+def test_no_more_slots_are_used_than_there_is_to_propose() -> None:
+    controller = Controller(CPU, 1, LookupOdds())
+    for tokens in (1, 5, 20):
+        assert controller.choose(ahead(40, tokens)) == Choice(tokens + 1, source="lookup")
+
+
+def test_where_matches_went_on_differently_before_the_draft_takes_over_and_elsewhere_lookup_stays() -> None:
+    controller = Controller(CPU, 8, LookupOdds())
+    doubtful = [Foreseen(4, doubtful=True), *ahead(5, 62)]
+    controller.observe_foreseen([(doubtful[0], False)] * 4)
+    assert controller.choose(doubtful).source == "draft"
+    assert controller.choose(ahead(4)).source == "lookup"
 
 
 def test_without_a_match_the_draft_proposes_and_without_a_draft_nothing_does() -> None:
     beside, alone = Controller(CPU, 8, LookupOdds()), Controller(CPU, 1, LookupOdds())
-    assert beside.choose(None).source == "draft" and not beside.choose(None).plain
-    nothing = alone.choose(None)
+    assert beside.choose(ahead(None)).source == "draft" and not beside.choose(ahead(None)).plain
+    nothing = alone.choose(ahead(None))
     assert nothing.plain and not nothing.parked, "there is nothing to propose: that is not parking"
 
 
 def test_lookup_goes_on_while_the_draft_is_parked_and_the_pause_goes_on_behind_it() -> None:
     controller = Controller(CPU, 8, LookupOdds())
     while not controller.parked:
-        choice = controller.choose(None)
+        choice = controller.choose(ahead(None))
         controller.observe(choice, choice.length - 1, 0, CPU.cycle(choice.length))
-    assert controller.wakes(40) and not controller.wakes(None)
-    pause = controller.choose(None)
+    assert controller.wakes(ahead(40)) and not controller.wakes(ahead(None))
+    pause = controller.choose(ahead(None))
     controller.observe_plain(3, 3 * CPU.verify(1))
-    looked = controller.choose(40)
+    looked = controller.choose(ahead(40))
     assert (looked.source, looked.plain) == ("lookup", False) and controller.block_length == 0
     controller.observe(looked, looked.length - 1, looked.length - 1, CPU.verify(looked.length))
-    assert controller.choose(None) == Choice(1, pause.steps - 3)
+    assert controller.choose(ahead(None)) == Choice(1, pause.steps - 3)
 
 
 def test_lookup_alone_is_parked_where_even_the_longest_match_would_not_pay_and_says_so() -> None:
     controller = Controller(HOPELESS, 1, LookupOdds())
-    assert controller.choose(60).parked and controller.block_length == 0
+    assert controller.choose(ahead(60)).parked and controller.block_length == 0
     assert controller.reason.startswith("Plain decoding is faster here")
     paying = Controller(CPU, 1, LookupOdds())
-    assert not paying.choose(60).plain and paying.block_length == 64
+    assert not paying.choose(ahead(60)).plain and paying.block_length == 64
     assert paying.reason == "Up to 63 tokens are looked up where the text repeats itself"
 
 
 def test_wide_passes_slower_than_measured_make_short_matches_not_worth_it() -> None:
     controller = Controller(CPU, 1, LookupOdds())
-    before = controller.choose(4)
+    before = controller.choose(ahead(4))
     controller.observe(before, before.length - 1, before.length - 1, 4 * CPU.verify(before.length))
-    assert not before.plain and controller.choose(4).plain
+    assert not before.plain and controller.choose(ahead(4)).plain
 
 
 def test_a_new_answer_forgets_how_the_last_one_repeated_itself() -> None:
     odds = LookupOdds()
     controller = Controller(CPU, 1, odds)
-    controller.observe_foreseen([(2, True)] * 30)
-    before = odds.chance(2)
+    controller.observe_foreseen([(Foreseen(2), True)] * 30)
+    before = odds.chance(Foreseen(2))
     controller.begin()
-    assert odds.chance(2) < before
+    assert odds.chance(Foreseen(2)) < before

@@ -16,6 +16,7 @@ from engine.decoding.sampling import Sampler
 from engine.decoding.speculative import TIMED_EVERY, decode_speculative
 from engine.decoding.steps import Decoding, Step, read_ids
 from engine.drafters.lookup import LookupDrafter, LookupIndex
+from engine.drafters.protocol import Foreseen
 from engine.prefill.chunked import Prefilled, prefill
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import TargetShape
@@ -194,9 +195,9 @@ class ScriptedPolicy(FixedLength):
         self._choices, self._turn = choices, 0
         self.cycles: list[tuple[int, int, int]] = []
         self.stretches: list[int] = []
-        self.foreseen: list[tuple[int, bool]] = []
+        self.foreseen: list[tuple[Foreseen, bool]] = []
 
-    def choose(self, matched: int | None = None) -> Choice:
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
         self._turn += 1
         return self._choices[(self._turn - 1) % len(self._choices)]
 
@@ -207,7 +208,7 @@ class ScriptedPolicy(FixedLength):
     def observe_plain(self, steps: int, seconds: float) -> None:
         self.stretches.append(steps)
 
-    def observe_foreseen(self, outcomes: Sequence[tuple[int, bool]]) -> None:
+    def observe_foreseen(self, outcomes: Sequence[tuple[Foreseen, bool]]) -> None:
         self.foreseen += outcomes
 
 
@@ -217,12 +218,12 @@ REPEATING = [3, 14, 15, 92, 65, 35] * 6
 class Alternating(ScriptedPolicy):
     """Looks up wherever something is matched, every third time drafts all the same, and parks now and then."""
 
-    def choose(self, matched: int | None = None) -> Choice:
-        choice = super().choose(matched)
-        return Choice(9, source="lookup") if matched is not None and self._turn % 3 else choice
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
+        choice = super().choose(ahead)
+        return Choice(9, source="lookup") if ahead and self._turn % 3 else choice
 
-    def wakes(self, matched: int | None) -> bool:
-        return matched is not None and matched >= 2
+    def wakes(self, ahead: Sequence[Foreseen]) -> bool:
+        return bool(ahead) and ahead[0].matched >= 2
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
@@ -247,15 +248,15 @@ def test_beside_a_draft_lookup_keeps_the_text_and_the_draft_context(target: Atte
 class LookupOnly(Alternating):
     """Takes every match of two tokens and plain steps otherwise."""
 
-    def choose(self, matched: int | None = None) -> Choice:
-        return Choice(9, source="lookup") if self.wakes(matched) else Choice(1, 500)
+    def choose(self, ahead: Sequence[Foreseen] = ()) -> Choice:
+        return Choice(9, source="lookup") if self.wakes(ahead) else Choice(1, 500)
 
 
 def test_a_plain_stretch_ends_one_step_after_something_to_look_up_appears(target: AttentionTarget) -> None:
     state = decoding(target, None, REPEATING, max_tokens=200, policy=LookupOnly(), recall=LookupIndex())
     steps, recall = list(decode_speculative(state)), LookupIndex()
     recall.extend(REPEATING)
-    matched = [len(recall.extend(step.tokens)) >= 0 and (recall.matched or 0) >= 2 for step in steps]
+    matched = [len(recall.extend(step.tokens)) >= 0 and LookupOnly().wakes(recall.ahead) for step in steps]
     waiting = [step.plain and known for step, known in zip(steps, matched, strict=True)]
     assert any(step.plain for step in steps[1:]) and sum(step.source == "lookup" for step in steps) > 5
     assert any(waiting), "a match appeared during a stretch"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtGui import QGuiApplication
 
 from app.core.chat_rows import chat_rows, free_folder_name, hit_rows
 from app.core.words import tr, trn
@@ -25,6 +26,7 @@ class ShelfView(QObject):
         super().__init__(window)
         self._window, self._shelf, self._store = window, window.services.shelf, window.services.store
         self._list = window.sidebar.chats
+        self._day = date.today()  # that the list was filled on
         self._collapsed = {str(name) for name in self._store.setting(COLLAPSED, [])}
         window.sidebar.search_changed.connect(lambda _text: self.fill())
         self._list.open_asked.connect(window.do.open_chat)
@@ -45,23 +47,30 @@ class ShelfView(QObject):
         transfer.told.connect(window.banner.show_notice)
         transfer.failed.connect(window.banner.show_message)
         transfer.imported.connect(window.do.open_chat)
+        QGuiApplication.instance().applicationStateChanged.connect(self._on_application_state)  # type: ignore[union-attr]
 
     def fill(self) -> None:
         """Lists the chats, or those that the search field finds."""
+        self._day = date.today()
         wanted, chat = self._window.sidebar.search.text().strip(), self._window.services.conversation.chat
         try:
             if wanted:
                 found = self._store.search(wanted)
                 hits = {hit.chat.id: (hit.excerpt, hit.message_id) for hit in found}
-                rows = hit_rows([hit.chat for hit in found], date.today(), hits)
+                rows = hit_rows([hit.chat for hit in found], self._day, hits)
             else:
-                rows = chat_rows(self._store.chats(), date.today(), self._collapsed)
+                rows = chat_rows(self._store.chats(), self._day, self._collapsed)
         except StoreError as error:
             self._window.banner.show_message(str(error))
             return
         none = tr("No chats found") if wanted else tr("Your chats will be listed here.")
         self._window.sidebar.show_note("" if rows else none)
         self._list.fill(rows, chat.id if chat is not None else None)
+
+    def _on_application_state(self, state: Qt.ApplicationState) -> None:
+        """A window that was left open overnight: what was written today was written yesterday."""
+        if state is Qt.ApplicationState.ApplicationActive and date.today() != self._day:
+            self.fill()
 
     def toggle(self, folder: str) -> None:
         """Opens or closes a folder."""

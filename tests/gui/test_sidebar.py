@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
 import pytest
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtWidgets import QLineEdit, QMenu
 
 from app.services.engine_client import EngineState
+from app.ui import shelf_view
 from tests.gui.conftest import wait_ready
 
 
@@ -249,3 +252,18 @@ def test_an_empty_list_says_what_comes_there(qtbot, window):
     window.services.store.create_chat("First")
     window.fill_chats()
     assert window.sidebar.note.isHidden()
+
+
+def test_the_days_of_the_list_are_right_again_when_the_window_is_come_back_to(qapp, window, monkeypatch):
+    window.services.store.create_chat("Rainbows")
+    window.fill_chats()
+    assert window.sidebar.chats.titles() == ["Today", "Rainbows"]
+
+    class Tomorrow(date):
+        @classmethod
+        def today(cls):
+            return date.today() + timedelta(days=1)
+
+    monkeypatch.setattr(shelf_view, "date", Tomorrow)
+    qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
+    assert window.sidebar.chats.titles() == ["Yesterday", "Rainbows"]

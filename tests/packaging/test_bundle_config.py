@@ -8,6 +8,7 @@ import tomllib
 from bundle import lock, plist
 from bundle.project import ROOT, read
 
+from app.core.words import LANGUAGES
 from engine import __version__
 
 BUNDLE = read()
@@ -58,6 +59,10 @@ def test_info_plist_names_scheme_documents_and_why_folders_are_opened() -> None:
     reasons = {key for key in info if key.endswith("UsageDescription")}
     assert {"NSDocumentsFolderUsageDescription", "NSDownloadsFolderUsageDescription"} <= reasons
     assert not any(word in key for key in reasons for word in ("Camera", "Microphone", "Location", "Contacts"))
+
+
+def test_the_bundle_names_the_languages_that_the_program_speaks() -> None:
+    assert BUNDLE.info["CFBundleLocalizations"] == list(LANGUAGES), "the system's dialogs speak only what the bundle names"
 
 
 def test_no_text_of_info_plist_needs_escaping_which_briefcase_s_template_does_not_do() -> None:

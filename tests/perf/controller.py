@@ -87,10 +87,12 @@ def ratios(run: dict[str, Any]) -> dict[str, Any]:
 def foresight(runs: dict[str, dict[str, Any]]) -> list[float]:
     """For each prompt, what the fixed setting that is best on all the others makes of its own best: fixing without hindsight."""
     rates = [{name: max(run["rates"][name]) for name in FIXED} for run in runs.values() if max(run["rates"]["plain"])]
-    logs = [{name: math.log(max(rate, 1e-3)) for name, rate in row.items()} for row in rates]
-    total = {name: sum(row[name] for row in logs) for name in FIXED}
-    chosen = [max(FIXED, key=lambda name, row=row: total[name] - row[name]) for row in logs]
-    return [row[name] / max(row.values()) for row, name in zip(rates, chosen, strict=True)]
+    total = {name: sum(math.log(max(row[name], 1e-3)) for row in rates) for name in FIXED}
+    kept = []
+    for row in rates:
+        without = {name: total[name] - math.log(max(row[name], 1e-3)) for name in FIXED}
+        kept.append(row[max(FIXED, key=without.__getitem__)] / max(row.values()))
+    return kept
 
 
 def print_table(runs: dict[str, dict[str, Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Opens what an answer links to, after the user has seen where it leads."""
+"""Opens files and addresses with other programs: what an answer links to only after the user has seen where it leads."""
 
 from __future__ import annotations
 
@@ -22,11 +22,30 @@ def ask_to_open(url: QUrl, parent: QWidget) -> QMessageBox | None:
     box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
     box.setTextFormat(Qt.TextFormat.PlainText)
     box.setInformativeText(shown)
-    box.addButton(tr("Open"), QMessageBox.ButtonRole.AcceptRole).clicked.connect(lambda: QDesktopServices.openUrl(url))
-    copy = box.addButton(tr("Copy address"), QMessageBox.ButtonRole.ActionRole)
-    copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(address))
+    box.addButton(tr("Open"), QMessageBox.ButtonRole.AcceptRole).clicked.connect(lambda: open_outside(url, parent))
+    _offer_copy(box, address)
     cancel = box.addButton(QMessageBox.StandardButton.Cancel)
     box.setDefaultButton(cancel)
     box.setEscapeButton(cancel)
     box.open()
     return box
+
+
+def open_outside(url: QUrl, parent: QWidget) -> None:
+    """Opens a file, a folder or an address with the program that the system has for it; where there is none, says so."""
+    if QDesktopServices.openUrl(url):
+        return
+    place = url.toLocalFile() if url.isLocalFile() else url.toString()
+    text = tr("No program on this computer opens this: copy the address and open it elsewhere.")
+    box = QMessageBox(QMessageBox.Icon.Warning, tr("Open"), text, parent=parent)
+    box.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    box.setTextFormat(Qt.TextFormat.PlainText)
+    box.setInformativeText(place)
+    _offer_copy(box, place)
+    box.setEscapeButton(box.addButton(QMessageBox.StandardButton.Close))
+    box.open()
+
+
+def _offer_copy(box: QMessageBox, address: str) -> None:
+    copy = box.addButton(tr("Copy address"), QMessageBox.ButtonRole.ActionRole)
+    copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(address))

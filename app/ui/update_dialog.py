@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.core.updates import Release
 from app.core.words import tr
 from app.ui import theme
+from app.ui.links import open_outside
 from engine import __version__
 
 
@@ -27,7 +27,7 @@ class UpdateDialog(QDialog):
         check = QLabel(tr("SHA-256 of the disk image: {digest}", digest=release.sha256), wordWrap=True)
         check.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.open_button = QPushButton(tr("Open Download Page"))
-        self.open_button.clicked.connect(lambda: QDesktopServices.openUrl(QUrl(release.page)))
+        self.open_button.clicked.connect(lambda: open_outside(QUrl(release.page), parent or self))
         self.open_button.clicked.connect(self.close)
         buttons = QDialogButtonBox()
         buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)

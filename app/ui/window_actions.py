@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt, QTimer, QUrl
-from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from app.core.chat import Attachment
@@ -19,6 +18,7 @@ from app.services.crashlog import LOG
 from app.services.settings import TEXT_SIZES, ChatMode
 from app.ui.about import AboutDialog
 from app.ui.deleted_dialog import DeletedDialog
+from app.ui.links import open_outside
 from app.ui.meter_details import MeterDetails
 from app.ui.palette import Palette, entries_of
 from app.ui.saving import ask_place
@@ -378,7 +378,7 @@ class WindowActions:
 
     def open_file(self, path: Path) -> None:
         """Opens a file with the system's own viewer."""
-        QDesktopServices.openUrl(QUrl.fromLocalFile(str(path)))
+        open_outside(QUrl.fromLocalFile(str(path)), self._window)
 
     def close_window(self) -> None:
         """Closes the window in front; on a Mac the app stays."""

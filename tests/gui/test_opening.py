@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QUrl
-from PySide6.QtGui import QFileOpenEvent
+from PySide6.QtGui import QDesktopServices, QFileOpenEvent, QGuiApplication
+from PySide6.QtWidgets import QMessageBox
 
 from app.core.links import LinkError, prompt_of
 from app.main import Options, Program
+from app.services.crashlog import LOG
 from app.ui.about import AboutDialog
+from app.ui.links import ask_to_open
 from app.ui.opening import open_url
 from tests.gui.conftest import delete_later
 
@@ -50,6 +53,22 @@ def test_the_finder_s_open_event_reaches_the_window(qapp, qtbot, tmp_path, loade
         program.quit()
         delete_later(program.window)
         delete_later(program.services)
+
+
+@pytest.mark.parametrize("kind", ["log", "link"])
+def test_where_no_program_opens_a_file_or_a_link_its_place_is_told_and_can_be_copied(qtbot, window, monkeypatch, kind):
+    monkeypatch.setattr(QDesktopServices, "openUrl", staticmethod(lambda _url: False))
+    if kind == "log":
+        window.do.show_log()
+        place = str(window.services.folder / LOG)
+    else:
+        place = "https://example.org/a"
+        asked = ask_to_open(QUrl(place), window)
+        next(button for button in asked.buttons() if button.text() == "Open").click()
+    told = next(box for box in window.findChildren(QMessageBox) if "No program" in box.text())
+    assert told.informativeText() == place
+    next(button for button in told.buttons() if button.text() == "Copy address").click()
+    assert QGuiApplication.clipboard().text() == place
 
 
 def test_about_shows_the_licences_of_what_is_inside(qtbot, window):

@@ -122,7 +122,7 @@ def test_an_unsafe_address_and_a_build_without_a_feed_are_not_asked(qtbot, updat
 def opened(monkeypatch) -> list[str]:
     """What would have been opened in the browser."""
     urls: list[str] = []
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: urls.append(url.toString()))
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: urls.append(url.toString()) or True)
     return urls
 
 

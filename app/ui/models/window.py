@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QPoint, Qt, QTimer, QUrl, Signal
-from PySide6.QtGui import QDesktopServices, QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
@@ -33,6 +33,7 @@ from app.services.library import CONTEXTS, Job, Library
 from app.ui import theme
 from app.ui.banner import Banner
 from app.ui.labels import name_buttons
+from app.ui.links import open_outside
 from app.ui.models.detail import MAIN, Detail, action_words
 from app.ui.models.row_list import RowList
 from app.ui.sidebar import SearchField
@@ -249,7 +250,7 @@ class ModelsWindow(QWidget):
 
     def _on_remedy(self, trouble: Trouble, row_id: str) -> None:
         if trouble.kind == "gated" and trouble.url:
-            QDesktopServices.openUrl(QUrl(trouble.url))
+            open_outside(QUrl(trouble.url), self)
         elif trouble.kind == "token":
             self.detail.token.field.setFocus()
         elif trouble.kind == "missing":

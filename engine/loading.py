@@ -147,7 +147,7 @@ def _assemble(parts: _Parts, report: _Reporter) -> Engine:
     info = replace(
         _info(resolved, target, drafters, found.reason, options),
         exact_widths=exactness.widths if exactness else (),
-        notices=_notices(resolved.target, tokenizer) + found.notices,
+        notices=missing_parts(resolved.target, tokenizer) + found.notices,
         learned=found.learned,
         costs=next((controller.costs for controller in controllers.values()), None),
         thinking_switch=thinking_switch(tokenizer),
@@ -206,8 +206,8 @@ def read_tokenizer(folder: Path) -> Any:
         raise ModelError(f"The tokenizer in {folder} cannot be read ({line}): download the model again.") from error
 
 
-def _notices(folder: Path, tokenizer: Any) -> tuple[str, ...]:
-    """What is missing from the target's files and cannot be seen from an answer."""
+def missing_parts(folder: Path, tokenizer: Any) -> tuple[str, ...]:
+    """What is missing from the target's files and cannot be seen from an answer, in words for the user."""
     if tokenizer.has_chat_template:
         return ()
     bare = "This model has no chat template, so it is given the bare text"

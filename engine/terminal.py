@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from engine.bench.run import run_suite
+from engine.bench.run import check_mode, run_suite
 from engine.bench.suite import Prompt
 from engine.events import Mode
 from engine.request import Message
@@ -37,6 +37,7 @@ def compare_prompts(
     def show(_done: int, _total: int, run: dict[str, Any]) -> None:
         print(run_line(run), file=out, flush=True)
 
+    check_mode(engine, mode)  # before anything is printed
     print(f"{engine.info.name} on {engine.info.device}, {engine.info.dtype}, block of {engine.info.block_length}", file=out)
     print(header(mode), file=out, flush=True)
     return run_suite(engine, prompts, max_tokens, repeat, show, cancel, mode, exact)

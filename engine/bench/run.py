@@ -22,6 +22,12 @@ Progress = Callable[[int, int, dict[str, Any]], None]
 WARM_UP_TOKENS = 16
 
 
+def check_mode(engine: Engine, mode: Mode) -> None:
+    """Raises ``RequestError`` where there is no draft for ``mode``."""
+    if mode == "dflash" and engine.info.draft_name is None:
+        raise RequestError(f"{engine.info.name} has no draft to compare with: give a pair TARGET+DRAFT, or the mode lookup.")
+
+
 def run_suite(
     engine: Engine,
     prompts: Sequence[Prompt],
@@ -38,8 +44,7 @@ def run_suite(
 
     With ``repeat`` above 1 the modes alternate and each mode's median run by decoding rate is kept.
     """
-    if mode == "dflash" and engine.info.draft_name is None:
-        raise RequestError(f"{engine.info.name} has no draft to compare with: give a pair TARGET+DRAFT, or the mode lookup.")
+    check_mode(engine, mode)
     for prompt in prompts:
         _check_room(engine, prompt)
     cancel = cancel or threading.Event()

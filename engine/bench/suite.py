@@ -30,7 +30,8 @@ def read_suite(path: Path | None = None) -> list[Prompt]:
     try:
         lines = source.read_text(encoding="utf-8-sig").split("\n")  # splitlines would also cut at U+2028 inside a text
     except (OSError, UnicodeDecodeError) as error:
-        raise RequestError(f"The prompts file {source} cannot be read ({error}): give a file of JSON lines.") from error
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise RequestError(f"The prompts file {source} cannot be read ({reason}): give a file of JSON lines.") from error
     prompts = [_parse(line, f"{source}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
     if not prompts:
         raise RequestError(f"The prompts file {source} is empty: give at least one line.")
@@ -51,4 +52,5 @@ def _parse(line: str, place: str) -> Prompt:
     except (ValueError, KeyError, TypeError) as error:
         shape = '{"id": ..., "prompt": ...} or {"id": ..., "messages": [...]}'
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+        what = "this is not JSON" if isinstance(error, json.JSONDecodeError) else what
         raise RequestError(f"{place}: {what}; a line is {shape}.") from error

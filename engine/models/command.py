@@ -109,13 +109,19 @@ def _add(arguments: argparse.Namespace, interrupts: Interrupts) -> int:
             pair = ensure_starter(load_progress_line(), cancel, full=True)
         print(f"starter is ready in {pair.target}")
         return 0
-    if Path(arguments.pair).expanduser().is_dir():
+    if _is_here(arguments.pair):
         return _ready(arguments.pair)
     begun = [state.plan for state in list_downloads() if arguments.pair in (state.id, state.plan.repositories[0])]
     plan = begun[0] if begun else plan_download(arguments.pair, with_draft=not arguments.no_draft)
     if plan.no_draft_reason:
         print(f"slipstream: {plan.no_draft_reason}.", file=sys.stderr)
     return _fetch(plan, f"slipstream models add {arguments.pair}", interrupts)
+
+
+def _is_here(pair: str) -> bool:
+    """Whether ``pair`` is a model folder, or one and a draft: nothing of it is the hub's."""
+    starts = [pair, *(pair[:index] for index, character in enumerate(pair) if character == "+")]
+    return any(Path(start).expanduser().is_dir() for start in starts)
 
 
 def _fetch(plan: DownloadPlan, again: str, interrupts: Interrupts) -> int:

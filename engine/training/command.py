@@ -67,12 +67,16 @@ def train_draft(arguments: argparse.Namespace, cancel: threading.Event, out: Tex
 
     import mlx.core as mx  # only once the command is known to be right
 
+    from engine.loading import missing_parts
     from engine.training.run import Source, TrainingRun, Workshop
 
     settings = _settings(arguments, "adamw" if mx.default_device() == mx.cpu else "muon")  # its products are slow on the CPU
 
+    workshop = Workshop.load(pair.target)
+    for notice in missing_parts(workshop.folder, workshop.tokenizer):
+        print(f"slipstream: {notice}", file=sys.stderr)
     run = TrainingRun(
-        Workshop.load(pair.target), arguments.output, settings, Source(chats, invented),
+        workshop, arguments.output, settings, Source(chats, invented),
         plan=plan, first=arguments.first, mask=arguments.mask_token, cancel=cancel,
     )  # fmt: skip
     if arguments.restart:

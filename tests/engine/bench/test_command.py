@@ -35,3 +35,11 @@ def test_the_short_suite_is_the_default(
     monkeypatch.setattr("engine.terminal.run_suite", note)
     assert cli.main(["bench", "--model", tiny_pair, "--json", str(tmp_path / "out.json"), *more]) == 2
     assert asked == suite
+
+
+def test_a_comparison_that_cannot_be_made_is_refused_before_anything_is_printed(
+    tiny_pair: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["bench", "--model", tiny_pair.split("+")[0], "--json", str(tmp_path / "out.json")]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("has no draft to compare with: give a pair TARGET+DRAFT, or the mode lookup.")

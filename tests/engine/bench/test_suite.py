@@ -80,8 +80,14 @@ def test_an_empty_file_is_refused(file: Path, content: bytes) -> None:
 def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, file: Path) -> None:
     file.write_bytes(b'{"id": "\xff"}')
     for path in (file, tmp_path, tmp_path / "missing"):
-        with pytest.raises(RequestError, match="cannot be read"):
+        with pytest.raises(RequestError, match=r"cannot be read \([^\[{]+\): give a file of JSON lines"):
             read_suite(path)
+
+
+def test_a_line_that_is_not_json_is_named_in_plain_words(file: Path) -> None:
+    file.write_text('{"id": "a", "prompt": "b"}\nnope\n')
+    with pytest.raises(RequestError, match=r":2: this is not JSON; a line is"):
+        read_suite(file)
 
 
 def test_the_projects_own_suite_has_many_prompts_of_all_kinds() -> None:

@@ -117,6 +117,8 @@ def test_a_fetched_model_whose_weights_do_not_belong_to_its_config_is_not_called
 
 def test_a_folder_is_checked_in_place(runnable: Path, run) -> None:
     assert run("add", str(runnable)) == (0, f"{runnable} is ready: slipstream generate --model {runnable} --prompt ...\n", "")
+    code, out, err = run("add", f"{runnable}+{runnable}")
+    assert (code, out) == (1, "") and "is not a DFlash draft" in err
     config = json.loads((runnable / "config.json").read_text())
     (runnable / "config.json").write_text(json.dumps(config | {"model_type": "exotic"}))
     code, out, err = run("add", str(runnable))

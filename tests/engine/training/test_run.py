@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -287,6 +288,18 @@ def test_wrong_options_of_the_command_are_one_line(
 ) -> None:
     assert command(tmp_path / "draft", *arguments) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_target_without_a_chat_template_is_told_of_once(
+    shop: Workshop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = Path(shutil.copytree(shop.folder, tmp_path / "target"))
+    (target / "tokenizer_config.json").unlink()
+    data = tmp_path / "one.jsonl"
+    data.write_text('{"id": "a", "prompt": "hello"}')
+    command = ["train-draft", "--target", str(target), "--output", str(tmp_path / "out"), "--data", str(data), "--steps", "2"]
+    assert main(command) == 2, "one question is too little"
+    assert capsys.readouterr().err.count("This model has no chat template") == 1
 
 
 def test_an_unfinished_run_does_not_go_on_with_other_questions(shop: Workshop, tmp_path: Path) -> None:

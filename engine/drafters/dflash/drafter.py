@@ -34,10 +34,12 @@ class DFlashDrafter:
         self.model, self.name, self.block_length = model, name, block_length
         self.taps = model.convention.taps
         self._ids = model.target_ids()
-        self._embed = vocabulary.embed if model.convention.embedding_rows is None else self._own_embed
+        self._embed = vocabulary.embed if model.convention.embedding_rows is None else model.embed_tokens
         self._head: Callable[[mx.array], mx.array] = self._own_head
         if model.convention.head_rows is None:
-            self._head = vocabulary.head if self._ids is None else vocabulary.partial_head(self._ids)
+            head = vocabulary.head if self._ids is None else vocabulary.partial_head(self._ids)
+            dtype = vocabulary.embed(mx.array([0])).dtype  # the target's
+            self._head = lambda hidden: head(hidden.astype(dtype))
 
     def session(self, draw: Draw | None = None) -> DFlashSession:
         return DFlashSession(self, draw)
@@ -56,7 +58,7 @@ class DFlashDrafter:
 
     def embed(self, ids: mx.array) -> mx.array:
         """Embeddings [.., H] of ``ids`` as a block takes them."""
-        embedded, scale = self._embed(ids), self.model.convention.embedding_scale
+        embedded, scale = self._embed(ids).astype(self.model.dtype), self.model.convention.embedding_scale
         return embedded if scale == 1 else embedded * scale
 
     def project(self, hidden: mx.array) -> mx.array:
@@ -74,10 +76,6 @@ class DFlashDrafter:
             return draw(logits, position, self._ids)
         best = mx.argmax(logits, axis=-1)
         return best if self._ids is None else self._ids[best]
-
-    def _own_embed(self, ids: mx.array) -> mx.array:
-        # An embedding kept in a wider type would widen the whole draft.
-        return self.model.embed_tokens(ids).astype(self.model.norm.weight.dtype)
 
     def _own_head(self, hidden: mx.array) -> mx.array:
         """Rows past the vocabulary are padding."""

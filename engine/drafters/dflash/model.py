@@ -122,10 +122,16 @@ class DFlashModel(nn.Module):
         less = 0 if self.convention.window_from_anchor else 1
         return ContextCache([None if window is None else window - less for window in self.convention.windows])
 
+    @property
+    def dtype(self) -> mx.Dtype:
+        """The type of the draft's numbers. What comes in from a target of another type is cast to it: two 16-bit types would give
+        fp32 together, and every product would widen its weights first."""
+        return self.norm.weight.dtype
+
     def features(self, taps: mx.array) -> mx.array:
-        """Context features [L, H] of ``taps`` [L, n*H]. Never in fp16: the first token's activations overflow it."""
+        """Context features [L, H] of ``taps`` [L, n*H]. Never summed in fp16: the first token's activations overflow it."""
         wide = mx.float32 if taps.dtype == mx.float16 else taps.dtype
-        return self.hidden_norm(self.fc(taps.astype(wide)))
+        return self.hidden_norm(self.fc(taps.astype(wide))).astype(self.dtype)
 
     def add_context(self, features: mx.array, context: ContextCache, position: int) -> None:
         """Puts ``features`` [L, H], the first at ``position``, into every layer's context."""

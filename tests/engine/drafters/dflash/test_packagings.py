@@ -177,27 +177,32 @@ def test_a_draft_with_embedding_and_head_of_its_own_borrows_nothing(tmp_path: Pa
     assert ids is not None and set(ids.tolist()) <= set(KEPT)
 
 
-class Half:
-    """The borrowed embedding and head in bf16."""
+class Typed:
+    """The borrowed embedding and head in one type, which rows must have too: its product would widen the whole head first."""
+
+    def __init__(self, dtype: mx.Dtype):
+        self.dtype = dtype
 
     def embed(self, ids: mx.array) -> mx.array:
-        return VOCABULARY.embed(ids).astype(mx.bfloat16)
+        return VOCABULARY.embed(ids).astype(self.dtype)
 
     def head(self, hidden: mx.array) -> mx.array:
-        return hidden @ mx.array(VOCABULARY.rows).astype(mx.bfloat16).T
+        assert hidden.dtype == self.dtype
+        return hidden @ mx.array(VOCABULARY.rows).astype(self.dtype).T
 
     def partial_head(self, ids: mx.array) -> Callable[[mx.array], mx.array]:
         return lambda hidden: self.head(hidden)[..., ids]
 
 
+@pytest.mark.parametrize("theirs", [mx.bfloat16, mx.float16, mx.float32])
 @pytest.mark.parametrize("name", PACKAGINGS)
-def test_a_draft_in_bf16_computes_in_bf16_throughout(tmp_path: Path, name: str) -> None:
+def test_a_draft_in_bf16_computes_in_bf16_throughout_whatever_the_target_does(tmp_path: Path, name: str, theirs: mx.Dtype) -> None:
     packed = PACKAGINGS[name]()
     floats = {key: value for key, value in packed.files.items() if mx.issubdtype(value.dtype, mx.floating)}
     packed.files = packed.files | {key: value.astype(mx.bfloat16) for key, value in floats.items()}
     model = load_draft(packed.write(tmp_path), SHAPE, None)
-    drafter = DFlashDrafter(model, Half(), "draft", 6)
-    taps = mx.array(random_taps(20)).astype(mx.bfloat16)
+    drafter = DFlashDrafter(model, Typed(theirs), "draft", 6)
+    taps = mx.array(random_taps(20)).astype(theirs)
     context = model.make_context()
     rows = model(drafter.block(mx.array([9]), mx.array([5, 5])), model.features(taps), context, 20)
     assert {array.dtype for array in (rows, *context.arrays())} == {mx.bfloat16}

@@ -26,6 +26,7 @@ from engine import (
     Started,
     Statistics,
     TextDelta,
+    ThinkingSplitter,
     TrainingEvent,
     TrainingFinished,
     TrainingStep,
@@ -162,6 +163,7 @@ class _Answer:
         repeats = -(-self.limit // len(pieces))
         self.pieces = (pieces * repeats)[: self.limit]
         self.ids = [_VOCABULARY.setdefault(piece, len(_VOCABULARY)) for piece in self.pieces]
+        self.thoughts, self.thinking_tokens, self.thinking_s = ThinkingSplitter(engine.script.open_tag), 0, 0.0
         self.begun, self.ttft, self.sent, self.cycles, self.proposed, self.accepted = time.monotonic(), 0.0, 0, 0, 0, 0
 
     def now(self) -> float:
@@ -181,6 +183,7 @@ class _Answer:
         source = "memory" if script.cached_tokens else ""
         yield Started(self.mode, self.prompt_tokens, script.cached_tokens, block, self.now(), source, script.open_tag)
         self.sent = 1
+        self.think(self.pieces[0], 1)
         yield TextDelta(self.pieces[0], (self.ids[0],), self.now())
         while self.sent < self.limit:
             if self.cancel.is_set():
@@ -217,13 +220,22 @@ class _Answer:
         piece = slice(self.sent, self.sent + committed)
         self.sent, self.cycles = self.sent + committed, self.cycles + 1
         self.proposed, self.accepted = self.proposed + proposed, self.accepted + accepted
+        self.think("".join(self.pieces[piece]), committed)
         yield TextDelta("".join(self.pieces[piece]), tuple(self.ids[piece]), self.now())
+
+    def think(self, text: str, tokens: int) -> None:
+        """Counts thoughts as the engine does: what the window shows of them must not depend on when it looks."""
+        inside = self.thoughts.thinking
+        if self.thoughts.feed(text).thinking or inside or self.thoughts.thinking:
+            self.thinking_tokens, self.thinking_s = self.thinking_tokens + tokens, self.now() - self.ttft
 
     def finished(self, reason) -> Finished:
         decode_s = max(self.now() - self.ttft, 1e-9) if self.sent else 0.0
         statistics = Statistics(
             self.mode, self.prompt_tokens, 0, self.sent, self.ttft, decode_s, self.cycles, self.proposed, self.accepted,
             decode_s * 0.2, decode_s * 0.8, 0, self.script.fallback,
+            thinking_tokens=self.thinking_tokens if self.thoughts.thought else 0,
+            thinking_s=self.thinking_s if self.thoughts.thought else 0.0,
         )  # fmt: skip
         return Finished(reason, "".join(self.pieces[: self.sent]), tuple(self.ids[: self.sent]), statistics)
 

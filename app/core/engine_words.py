@@ -7,13 +7,13 @@ import string
 from functools import lru_cache
 
 from app.core.engine_sentences import IN_WINDOW, SENTENCES
-from app.core.words import separated, tr
+from app.core.words import separated, tr, unbroken
 
 _NUMBER = re.compile(r"(\d{1,3}(,\d{3})+(\.\d+)?|\d+\.\d+)( (GB|MB|kB|s))?")
 
 
 def engine_words(text: str) -> str:
-    """``text`` of an error or event of the engine in the user's language; unchanged where it is not known.
+    """``text`` of an error or event of the engine in the user's language; its own words where it is not known.
 
     A message and its next action, joined by a colon, may be two sentences of the engine.
     """
@@ -22,7 +22,7 @@ def engine_words(text: str) -> str:
         return whole
     what, colon, action = text.rpartition(": ")
     first, second = _translated(what), _translated(action)
-    return f"{first}{colon}{second}" if first is not None and second is not None else text
+    return f"{first}{colon}{second}" if first is not None and second is not None else unbroken(text)
 
 
 def _translated(text: str) -> str | None:

@@ -21,13 +21,13 @@ def rate(tok_s: float) -> str:
 
 def percent(share: float) -> str:
     """A share of 0..1 in words."""
-    return f"{100 * share:.0f} %"
+    return f"{100 * share:.0f}\u00a0%"
 
 
 def seconds(duration_s: float) -> str:
     """A duration in words: a decimal below a minute, minutes from there."""
     if duration_s < 59.95:
-        return f"{number(duration_s, '.1f')} s"
+        return f"{number(duration_s, '.1f')}\u00a0s"
     minutes, rest = divmod(round(duration_s), 60)
     return tr("{minutes} min {seconds} s", minutes=minutes, seconds=rest)
 
@@ -38,7 +38,7 @@ SIZE_UNITS = ("B", "kB", "MB", "GB", "TB")
 def size(count: int) -> str:
     """Bytes in words, by thousands as the system's own file manager counts: "85 kB", "93.2 MB", "9.1 GB"."""
     power = _size_power(count)
-    return f"{_in_power(count, power)} {SIZE_UNITS[power]}"
+    return f"{_in_power(count, power)}\u00a0{SIZE_UNITS[power]}"
 
 
 def size_of(done: int, total: int) -> str:
@@ -46,7 +46,8 @@ def size_of(done: int, total: int) -> str:
     power = _size_power(total)
     places = ",.0f" if power < 2 else ",.1f"  # the same number of places all the time: figures that grow must not jitter
     scale = 1000**power
-    return tr("{done} of {total}", done=number(done / scale, places), total=f"{number(total / scale, places)} {SIZE_UNITS[power]}")
+    whole = f"{number(total / scale, places)}\u00a0{SIZE_UNITS[power]}"
+    return tr("{done} of {total}", done=number(done / scale, places), total=whole)
 
 
 def _size_power(count: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gettext
 import logging
+import re
 import string
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 DOMAIN = "slipstream"
 LANGUAGES = {"en": "English", "de": "Deutsch"}  # by code, each named in itself
+# Between a number and its unit a line never ends.
+UNIT = re.compile(r"(?<=\d) (?=(?:%|[mµn]?s|min|h|[kMGT]?B|GiB|tok/s|tok/cycle)(?!\w))")
 SWAPPED = str.maketrans(",.", ".,")
 log = logging.getLogger(__name__)
 
@@ -74,5 +77,10 @@ class _Formatter(string.Formatter):
         return super().format_field(value, format_spec)
 
 
+def unbroken(text: str) -> str:
+    """``text`` with numbers and their units kept on one line."""
+    return UNIT.sub("\u00a0", text)
+
+
 def _filled(text: str, values: dict[str, object]) -> str:
-    return _Formatter().vformat(text, (), values) if values else text
+    return unbroken(_Formatter().vformat(text, (), values) if values else text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -106,8 +106,12 @@ class ChatOptionsService(QObject):
             self.set(self.current.with_values(preset.values))
 
     def save_preset(self, name: str) -> Preset:
-        """Keeps the open chat's options under ``name``, in place of one of that name. Raises ``ValueError`` for no name."""
+        """Keeps the open chat's options under ``name``, in place of one of that name of the user's own.
+
+        Raises ``ValueError`` for no name, and for that of a built-in one.
+        """
         preset = user_preset(name, self.current.values())
+        self._refuse_name_of(BUILT_IN, preset.name)
         self._keep([*(known for known in self._users if known.id != preset.id), preset])
         return preset
 
@@ -119,11 +123,16 @@ class ChatOptionsService(QObject):
         new = user_preset(name, old.values)
         if new.id == old.id:
             return
-        if self.preset(new.id) is not None:
-            raise ValueError(tr("There is a preset “{name}” already: choose another name.", name=new.name))
+        self._refuse_name_of((known for known in self.presets if known.id != old.id), new.name)
         self._keep([new if known.id == old.id else known for known in self._users])
         if self._settings.current.preset == old.id:
             self._settings.update(preset=new.id)
+
+    def _refuse_name_of(self, presets: Iterable[Preset], name: str) -> None:
+        for preset in presets:
+            shown = (preset.name, tr(preset.name)) if preset.built_in else (preset.name,)
+            if name.casefold() in map(str.casefold, shown):
+                raise ValueError(tr("There is a preset “{name}” already: choose another name.", name=name))
 
     def delete_preset(self, preset_id: str) -> None:
         """Deletes one of the user's presets; chats keep what they took over from it."""

@@ -191,6 +191,14 @@ class ChatList(QListView):
 
     def _edit(self, wanted: Callable[[Row], bool]) -> None:
         for number, row in enumerate(self.rows.rows):
+            editor = self.indexWidget(self.rows.index(number))
+            if editor is not None and wanted(row):
+                return  # it is being renamed already
+            if editor is not None:
+                self.commitData(editor)
+                self.closeEditor(editor, QAbstractItemDelegate.EndEditHint.NoHint)
+                break
+        for number, row in enumerate(self.rows.rows):
             if wanted(row):
                 self.edit(self.rows.index(number))
                 return

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.core.figures import percent
 from app.core.words import LANGUAGES, mark, tr
 from app.services.settings import APPEARANCE_NAMES, MODE_NAMES, TEXT_SIZES, Settings, SettingsService
 from app.ui import theme
@@ -104,7 +105,7 @@ class GeneralPage(Page):
         self.language = self.choice(tr("Language"), "language", {"system": tr("As the system"), **LANGUAGES})
         self.hint(tr("Another language is used from the next start on."))
         self.appearance = self.choice(tr("Look"), "appearance", {key: tr(name) for key, name in APPEARANCE_NAMES.items()})
-        self.text_size = self.choice(tr("Text size"), "text_size", {size: f"{size} %" for size in TEXT_SIZES})
+        self.text_size = self.choice(tr("Text size"), "text_size", {size: percent(size / 100) for size in TEXT_SIZES})
         self.notify = self.switch(tr("Notifications"), "notify", tr("When an answer is ready and another app is in front"))
 
 

@@ -59,10 +59,10 @@ def test_a_user_asks_reads_compares_and_quits(start, user):
     committed = sum(cycle["committed"] for cycle in cycles)
     statistics = finished["statistics"]
     assert statistics["mode"] == "dflash" and proposed > 0
-    assert shown["meter"]["tokens"] == f"{committed / len(cycles):.1f} tok/cycle"
-    assert shown["meter"]["acceptance"] == f"{accepted / proposed * 100:.0f} % accepted"
+    assert shown["meter"]["tokens"] == f"{committed / len(cycles):.1f}\u00a0tok/cycle"
+    assert shown["meter"]["acceptance"] == f"{accepted / proposed * 100:.0f}\u00a0% accepted"
     rate = (statistics["completion_tokens"] - 1) / statistics["decode_s"]
-    assert shown["meter"]["rate"] == f"{rate:,.0f} tok/s" and shown["status"] == "DFlash"
+    assert shown["meter"]["rate"] == f"{rate:,.0f}\u00a0tok/s" and shown["status"] == "DFlash"
     question, answer = running.messages()[0]
     assert (question.content, question.state, answer.state) == (PROMPT, "sent", "done")
     assert answer.content == finished["text"] and "def " in answer.content
@@ -81,6 +81,12 @@ def test_a_user_asks_reads_compares_and_quits(start, user):
     assert running.process.wait(20) == 0 and running.process.stderr.read() == ""
 
 
+def partial_answer(running: Running) -> str:
+    """What is on the disk of the answer being written, once it is more than a word or two; before, nothing."""
+    last = [messages[-1] for messages in running.messages() if messages]  # a chat is there before its first message
+    return last[0].content if last and last[0].state == "streaming" and len(last[0].content) > 20 else ""
+
+
 def test_a_killed_program_shows_its_partial_answer_at_the_next_start(start, user):
     running = start()
     window = user.wait_for_window("Slipstream")
@@ -88,15 +94,15 @@ def test_a_killed_program_shows_its_partial_answer_at_the_next_start(start, user
     user.click(window, -400, -110)
     user.type("Tell me a very long story about a lighthouse.")
     user.press("Return")
-    running.wait(lambda: running.messages() and len(running.messages()[0][-1].content) > 20, "streaming")
-    assert running.messages()[0][-1].state == "streaming"
+    running.wait(lambda: partial_answer(running), "streaming")
     running.process.send_signal(signal.SIGKILL)
     running.process.wait(20)
-    partial = running.messages()[0][-1].content
+    partial = partial_answer(running)
+    ready = len(running.trace("state", name="READY"))
     again = start()
     again.wait(lambda: again.messages()[0][-1].state == "interrupted", "marking the answer")
     assert again.messages()[0][-1].content == partial and len(partial) > 20
-    user.wait_for_window("Slipstream")
+    again.wait(state_reached(again, "READY", times=ready + 1), "the next start")
     again.process.send_signal(signal.SIGTERM)
     assert again.process.wait(30) == 0 and again.process.stderr.read() == ""
 

@@ -131,9 +131,10 @@ def ask(qtbot, window, mode: str = "dflash"):
     return window.transcript.answers[-1]
 
 
-def test_thoughts_are_folded_away_and_open_by_keyboard(qtbot, window, loader):
+@pytest.mark.parametrize("rate", [100.0, 0.0], ids=["token by token", "all in one batch"])
+def test_thoughts_are_folded_away_and_open_by_keyboard(qtbot, window, loader, rate):
     think(loader, "<think>\nFirst **this**.\n</think>\n\nThen that.")
-    loader.script.rate = 100.0
+    loader.script.rate = rate
     answer = ask(qtbot, window)
     block = answer.body.thinking
     assert answer.body.answer == "Then that." and answer.body.widgets[0].toPlainText() == "Then that."
@@ -155,7 +156,7 @@ def test_the_time_of_thinking_is_the_engine_s_and_is_kept(qtbot, window, service
     store.add_message(chat.id, "assistant", "<think>\nnever fin", "stopped", {**figures, "thinking_s": 61.0})
     window.do.open_chat(chat.id)
     texts = [answer.body.thinking.button.text() for answer in window.transcript.answers]
-    assert "Thought for 3.2 s" in texts or "Thought for 1 min 1 s, cut short" in texts
+    assert "Thought for 3.2\u00a0s" in texts or "Thought for 1\u00a0min 1\u00a0s, cut short" in texts
 
 
 def test_thoughts_show_that_they_go_on_while_they_stream(qtbot, window, loader):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from app.core.options import ChatOptions
+from app.core.words import use_language
 from engine import Message
 from tests.gui.conftest import load, wait_ready
 from tests.scripted import words_of
+
+LOCALE = Path(__file__).parents[2] / "resources" / "locale"
 
 
 @pytest.fixture
@@ -90,6 +95,20 @@ def test_presets_can_be_saved_used_renamed_and_deleted(qtbot, talk, services):
     assert services.settings.current.preset == ""
     names = [preset.name for preset in options.presets]
     assert names == ["Precise", "Balanced", "Creative", "Code", "Third"] and len(seen) >= 4
+
+
+@pytest.mark.parametrize(("language", "taken"), [("en", "code"), ("de", "Ausgewogen"), ("de", "Balanced")])
+def test_no_preset_of_the_user_s_is_called_as_a_built_in_one_in_any_language(talk, language, taken):
+    use_language(language, LOCALE)
+    options = talk.options
+    mine = options.save_preset("Mine")
+    for call in (lambda: options.save_preset(taken), lambda: options.rename_preset(mine.id, taken)):
+        with pytest.raises(ValueError, match=taken):
+            call()
+    use_language("en", LOCALE)
+    assert [preset.name for preset in options.presets if not preset.built_in] == ["Mine"]
+    options.rename_preset(mine.id, "mine")
+    assert options.presets[-1].name == "mine", "only the case of its own name"
 
 
 def test_thoughts_that_the_template_opened_are_kept_with_their_tag_in_both_modes(qtbot, talk, loader):

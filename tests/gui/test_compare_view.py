@@ -33,8 +33,8 @@ def test_both_texts_both_rates_and_the_verdict_are_shown(qtbot, window, loader):
     assert window.stack.currentWidget() is view
     for name, arm in (("left", comparison.left), ("right", comparison.right)):
         assert view.panes[name].body.text == arm.finished.text
-        assert view.panes[name].rate.text() == f"{arm.finished.statistics.decode_tok_s:,.0f} tok/s"
-        assert view.panes[name].clock.text() == f"{arm.duration_s:.1f} s"
+        assert view.panes[name].rate.text() == f"{arm.finished.statistics.decode_tok_s:,.0f}\u00a0tok/s"
+        assert view.panes[name].clock.text() == f"{arm.duration_s:.1f}\u00a0s"
     assert view.verdict.text() == comparison.verdict_line()
     assert view.verdict.text().endswith("identical, 40 tokens")
     assert comparison.speedup == pytest.approx(2.0, rel=0.25)

@@ -69,7 +69,7 @@ def test_a_failed_load_offers_the_last_model_that_worked(qtbot, window, loader):
     loader.script.load_error = ModelError("This model needs 40 GB and the machine has 16: choose a smaller one.")
     window.do.load_model("folder/too-large")
     wait_empty(qtbot, window.services.client)
-    assert "needs 40 GB" in window.banner.text and window.banner.action.text() == "Load scripted"
+    assert "needs 40\u00a0GB" in window.banner.text and window.banner.action.text() == "Load scripted"
     loader.script.load_error = None
     qtbot.mouseClick(window.banner.action, Qt.MouseButton.LeftButton)
     wait_ready(qtbot, window.services.client)
@@ -129,7 +129,7 @@ def test_the_load_report_says_context_draft_and_memory_and_is_one_click_away(qtb
     dialog.copy.click()
     text = QGuiApplication.clipboard().text()
     assert "Context: 8,192 tokens" in text and "Draft: scripted draft, up to 4 tokens a block" in text
-    assert "Weights in memory: 1.0 MB" in text
+    assert "Weights in memory: 1.0\u00a0MB" in text
     dialog.close()
 
 
@@ -174,7 +174,7 @@ def test_a_model_that_the_memory_cannot_hold_is_refused_in_words_before_it_is_re
     monkeypatch.setattr(fit, "machine_memory", lambda: 100_000_000)
     services.client.load("starter")
     wait_empty(qtbot, services.client)
-    assert "memory" in window.banner.text and "0.1 GB" in window.banner.text
+    assert "memory" in window.banner.text and "0.1\u00a0GB" in window.banner.text
     assert window.banner.action.text() == "Load again" and not window.models.load.isHidden()
     window.hide()
     delete_later(window)
@@ -216,7 +216,7 @@ def test_a_model_that_is_refused_before_it_is_read_leaves_the_loaded_one_in_use(
     client, engine = window.services.client, loader.engines[0]
     loader.script.refusal = ModelError("Huge needs about 40 GB of memory: choose a smaller model.")
     window.do.load_model("huge")
-    qtbot.waitUntil(lambda: "40 GB" in window.banner.text, timeout=5_000)
+    qtbot.waitUntil(lambda: "40\u00a0GB" in window.banner.text, timeout=5_000)
     assert client.state is EngineState.READY and client.pair == "scripted" and not engine.closed
     assert window.banner.action.isHidden() and window.models.box.currentData() == "scripted"
     assert window.services.settings.current.pair == "scripted" and window.meter.status.text() == "Ready"

@@ -53,7 +53,7 @@ def test_the_figures_fill_while_an_answer_is_written(qtbot, window, details):
     assert "cycles with a draft" in details.cycles.text()
     assert "slot 1: " in details.slots.accessibleDescription()
     assert "block 4: " in details.expected.accessibleDescription() and "(in use)" in details.expected.accessibleDescription()
-    assert "4 slots: verify 14.0 ms, draft 2.0 ms" in details.costs.accessibleDescription()
+    assert "4 slots: verify 14.0\u00a0ms, draft 2.0\u00a0ms" in details.costs.accessibleDescription()
 
 
 def test_what_pays_is_drawn_in_the_accent_and_plain_steps_are_not(qtbot, window, details):
@@ -78,7 +78,7 @@ def test_all_of_it_is_copied_as_text(qtbot, window, details):
     text = QGuiApplication.clipboard().text()
     figures = window.services.conversation.messages[-1].statistics
     assert f"{figures['tokens_per_cycle']:.2f} tokens per cycle" in text and "Scripted pair" in text
-    assert text.count("\n") == 7 and "Cost of a pass on this machine: 1 slot: verify 10.0 ms" in text
+    assert text.count("\n") == 7 and "Cost of a pass on this machine: 1 slot: verify 10.0\u00a0ms" in text
 
 
 def test_a_pair_without_a_draft_says_that_nothing_was_measured(qtbot, window, loader):

@@ -74,9 +74,9 @@ def test_deleting_asks_with_the_size_and_gives_the_bytes_back(qtbot, hub, window
     total = manager.total.text()
     press(qtbot, manager, "delete")
     box = manager.findChild(QMessageBox)
-    assert "1.6 MB" in box.text()
+    assert "1.6\u00a0MB" in box.text()
     next(button for button in box.buttons() if button.text() == "Delete").click()
-    qtbot.waitUntil(lambda: "1.6 MB given back" in manager.banner.text, timeout=5_000)
+    qtbot.waitUntil(lambda: "1.6\u00a0MB given back" in manager.banner.text, timeout=5_000)
     qtbot.waitUntil(lambda: not manager.list.rows.find(MODEL).isValid(), timeout=5_000)
     assert manager.total.text() != total
     with pytest.raises(Exception, match="not on this machine"):

@@ -6,6 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 
+from app.core.words import unbroken
 from app.services.engine_client import EngineState
 from tests.gui.conftest import wait_ready
 from tests.gui.downloading import MODEL, SIZE, offer, wait_bytes, wait_stage
@@ -22,7 +23,7 @@ def test_a_model_is_found_fetched_and_chatted_with(qtbot, hub, window, manager):
     press(qtbot, manager, "get")
     wait_bytes(qtbot, window.services.downloads, SIZE // 3)
     manager.fill()
-    assert "of 1.6 MB" in manager.detail.state.text() and not manager.detail.bar.isHidden()
+    assert "of 1.6\u00a0MB" in manager.detail.state.text() and not manager.detail.bar.isHidden()
     assert shown_actions(manager) == {"pause", "cancel"}
     press(qtbot, manager, "pause")
     assert shown_actions(manager) == {"resume", "cancel"} and "paused" in manager.detail.state.text()
@@ -118,7 +119,7 @@ def test_every_row_is_readable_by_voiceover(qtbot, hub, manager):
         spoken = model.index(place).data(Qt.ItemDataRole.AccessibleTextRole)
         assert spoken and (entry == spoken if isinstance(entry, str) else entry.name in spoken)
     row = manager.list.current()
-    assert row.facts[0] in row.spoken and row.fit.words in row.spoken
+    assert row.facts[0] in row.spoken and unbroken(row.fit.words) in row.spoken
     assert all(not model.flags(model.index(n)) for n, entry in enumerate(model.entries) if isinstance(entry, str))
 
 
@@ -140,7 +141,7 @@ def test_several_are_shown_at_once_with_their_sum(qtbot, hub, window, manager):
         window.services.downloads.get(name)
     downloads = window.services.downloads
     qtbot.waitUntil(lambda: [download.stage for download in downloads.all()] == ["running", "running"], timeout=5_000)
-    assert manager.total.text().startswith("2 downloads, ") and "of 3.2 MB" in manager.total.text()
+    assert manager.total.text().startswith("2 downloads, ") and "of 3.2\u00a0MB" in manager.total.text()
     assert names(manager)[0] == "Being fetched"
     for download in downloads.all():
         downloads.cancel(download.id)
@@ -154,8 +155,8 @@ def test_the_tab_of_this_computer_lists_sources_sizes_and_the_sum(qtbot, hub, wi
     wait_stage(qtbot, window.services.downloads, "done")
     manager.tabs.setCurrentIndex(1)
     row = wait_row(qtbot, manager, MODEL)
-    assert row.facts == ("1.6 MB", "hub cache")
-    assert f"{manager.total.text().split(' · ')[-1]}" == "1.6 MB on disk"
+    assert row.facts == ("1.6\u00a0MB", "hub cache")
+    assert f"{manager.total.text().split(' · ')[-1]}" == "1.6\u00a0MB on disk"
 
 
 def test_a_load_asked_for_by_chat_ends_a_running_answer_and_keeps_the_chat(qtbot, hub, window, manager, loader):

@@ -58,6 +58,26 @@ def test_renaming_in_the_list_renames_the_chat(qtbot, window):
     qtbot.waitUntil(lambda: "New name" in window.sidebar.chats.titles(), timeout=2_000)
 
 
+def test_renaming_goes_on_where_it_is_asked_for_again_and_ends_where_another_is_renamed(qtbot, window, capfd):
+    store = window.services.store
+    first, second = store.create_chat("First"), store.create_chat("Second")
+    window.fill_chats()
+    chats = window.sidebar.chats
+    window.activateWindow()
+    chats.setFocus()
+    qtbot.waitUntil(chats.hasFocus)
+    chats.edit_chat(first.id)
+    editor = chats.viewport().findChild(QLineEdit)
+    qtbot.keyClicks(editor, "Half a na")
+    chats.edit_chat(first.id)
+    qtbot.keyClicks(editor, "me")
+    assert editor.text() == "Half a name"
+    chats.edit_chat(second.id)
+    qtbot.waitUntil(lambda: store.chat(first.id).title == "Half a name")
+    qtbot.waitUntil(lambda: [line.text() for line in chats.viewport().findChildren(QLineEdit) if line.isVisible()] == ["Second"])
+    assert "editing failed" not in capfd.readouterr().err
+
+
 def test_renaming_with_the_keyboard_renames_the_header_too(qtbot, window):
     window.composer.set_text("Old name")
     window.do.send()

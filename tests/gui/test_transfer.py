@@ -197,7 +197,7 @@ def test_figures_of_an_imported_answer_that_are_none_are_left_out(qtbot, window,
     window.do.import_files([path])
     wait_over(qtbot, window)
     talk, shown = window.services.conversation, window.transcript.answers[-1]
-    assert talk.chat.id != rich.id and shown.statistics_text == "4.5 tok/s"
+    assert talk.chat.id != rich.id and shown.statistics_text == "4.5\u00a0tok/s"
     assert talk.messages[-1].statistics == {"completion_tokens": 9, "decode_tok_s": 4.5}
 
 

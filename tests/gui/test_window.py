@@ -195,8 +195,8 @@ def test_the_meter_strip_shows_what_the_events_say(qtbot, window):
     figures = window.services.conversation.messages[-1].statistics
     shown = {key: label.text() for key, label in window.meter.figures.items()}
     assert shown == figures_of(window.services.meter.snapshot())
-    assert shown["tokens"] == f"{figures['tokens_per_cycle']:.1f} tok/cycle"
-    assert shown["acceptance"] == f"{figures['acceptance_rate'] * 100:.0f} % accepted"
+    assert shown["tokens"] == f"{figures['tokens_per_cycle']:.1f}\u00a0tok/cycle"
+    assert shown["acceptance"] == f"{figures['acceptance_rate'] * 100:.0f}\u00a0% accepted"
     assert window.meter.status.text() == "DFlash" and window.meter.reason.isHidden()
 
 

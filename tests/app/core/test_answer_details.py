@@ -20,7 +20,7 @@ def finished(**changes) -> Finished:
 def test_every_figure_kept_with_an_answer_can_be_read():
     request = GenerationRequest.of("Why?", temperature=0.7, seed=42)
     rows = dict(answer_details(answer_statistics(finished(), request)))
-    assert rows == {
+    assert {name: text.replace("\u00a0", " ") for name, text in rows.items()} == {
         "Mode": "DFlash", "Speed": "40 tok/s", "First token after": "0.3 s", "Tokens of the answer": "101",
         "Thought of these": "12", "Tokens of the prompt": "1,200",
         "Read from the cache": "1,024", "Cycles": "40", "Tokens per cycle": "2.50",
@@ -36,5 +36,8 @@ def test_plain_answers_have_no_row_for_what_was_not_proposed():
 
 def test_an_older_or_missing_record_gives_what_it_has():
     assert answer_details(None) == [] and note(None) == ""
-    assert answer_details({"completion_tokens": 5, "acceptance_rate": 0.5}) == [("Tokens of the answer", "5"), ("Accepted", "50 %")]
+    assert answer_details({"completion_tokens": 5, "acceptance_rate": 0.5}) == [
+        ("Tokens of the answer", "5"),
+        ("Accepted", "50\u00a0%"),
+    ]
     assert note({"fallback": "The draft does not fit."}) == "The draft does not fit."

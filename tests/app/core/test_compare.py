@@ -155,8 +155,8 @@ def test_the_report_holds_the_verdict_the_numbers_and_both_answers():
     assert "- Machine: Apple M4, 16 GB\n" in report
     assert "- Identity: rounding or a fault at token 4: `slipstream bench` measures how near a tie it was\n" in report
     assert "- Draft: draft, block length 8\n" in report
-    assert "| Speed | 10 tok/s | 35 tok/s |" in report
-    assert "| Accepted | – | 36 % (5 of 14) |" in report
+    assert "| Speed | 10\u00a0tok/s | 35\u00a0tok/s |" in report
+    assert "| Accepted | – | 36\u00a0% (5 of 14) |" in report
     for text in ("Explain rainbows", run.left.text, run.right.text):
         assert f"```\n{text}\n```" in report
     assert [block.kind for block in split_blocks(report)].count("table") == 1

@@ -66,7 +66,7 @@ def test_parked_speculation_is_said_in_the_engine_s_words():
     log = logged(Started("dflash", 5, 0, 8, 0.1), Cycle(0, 7, 0, 1, 0.2, "draft"), BlockLength(0, why, 0.2))
     assert log.parked and state_words(log, MeterSnapshot()) == f"Parked. {why}."
     text = details_text(log, MeterSnapshot(tokens=3, tok_s=9.5), PAIR)
-    assert why in text and "slot 1: 0 % of 1" in text and "9.5 tok/s" in text
+    assert why in text and "slot 1: 0\u00a0% of 1" in text and "9.5\u00a0tok/s" in text
 
 
 def test_a_fallback_is_said_and_a_new_answer_forgets_it():

@@ -6,6 +6,7 @@ import pytest
 
 from app.core.downloads import Download, Trouble, remaining, speed_words, state_words, summary_words
 from app.core.figures import size, size_of
+from app.core.words import unbroken
 from engine.models.download_types import DownloadPlan, Progress
 
 GB = 10**9
@@ -21,13 +22,13 @@ def progress(done: float = 3.1, remaining_s: float | None = 200.0, **settings) -
     [(0, "0 B"), (999, "999 B"), (85_400, "85 kB"), (93_200_000, "93.2 MB"), (999_600_000, "1.0 GB"), (123_400_000_000, "123 GB")],
 )
 def test_sizes_are_in_units_of_a_thousand(count, words):
-    assert size(count) == words
+    assert size(count) == unbroken(words)
 
 
 def test_what_is_there_has_the_unit_and_the_places_of_the_whole():
-    assert size_of(3_100_000_000, 9_100_000_000) == "3.1 of 9.1 GB"
-    assert size_of(0, 9_100_000_000) == "0.0 of 9.1 GB"
-    assert size_of(40_000, 85_000) == "40 of 85 kB"
+    assert size_of(3_100_000_000, 9_100_000_000) == unbroken("3.1 of 9.1 GB")
+    assert size_of(0, 9_100_000_000) == unbroken("0.0 of 9.1 GB")
+    assert size_of(40_000, 85_000) == unbroken("40 of 85 kB")
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_what_is_there_has_the_unit_and_the_places_of_the_whole():
     [(5, "less than a minute"), (61, "2 min"), (200, "4 min"), (3_601, "1 h 10 min"), (7_200, "2 h")],
 )
 def test_remaining_times_are_rounded_up(seconds, words):
-    assert remaining(seconds) == words
+    assert remaining(seconds) == unbroken(words)
 
 
 @pytest.mark.parametrize(
@@ -54,17 +55,17 @@ def test_remaining_times_are_rounded_up(seconds, words):
     ],
 )
 def test_every_stage_has_its_words(download, words):
-    assert state_words(download) == words
+    assert state_words(download) == unbroken(words)
 
 
 def test_a_speed_is_told_only_while_bytes_arrive():
-    assert speed_words(Download("qwen", "running", PLAN, progress())) == "24.3 MB/s"
+    assert speed_words(Download("qwen", "running", PLAN, progress())) == unbroken("24.3 MB/s")
     assert speed_words(Download("qwen", "paused", PLAN, progress())) == ""
 
 
 def test_the_sum_counts_what_goes_on_by_itself():
     going = Download("qwen", "running", PLAN, progress())
     stopped = Download("other", "paused", PLAN, progress())
-    assert summary_words([going, stopped]) == "1 download, 3.1 of 9.1 GB"
-    assert summary_words([going, going]) == "2 downloads, 6.2 of 18.2 GB"
+    assert summary_words([going, stopped]) == unbroken("1 download, 3.1 of 9.1 GB")
+    assert summary_words([going, going]) == unbroken("2 downloads, 6.2 of 18.2 GB")
     assert summary_words([stopped]) == ""

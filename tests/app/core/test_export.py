@@ -26,7 +26,7 @@ MESSAGES = [
 def test_markdown_reads_as_a_conversation():
     assert chat_markdown(CHAT, MESSAGES) == (
         "# Rainbows 虹\n\n*1970-01-01T00:00:00+00:00*\n\n## Instructions\n\nBe brief.\n\n## You\n\nExplain\n\n```py\nx\n```\n\n"
-        "## Answer\n\nLight **bends**.\n\n*stopped · 79 tok/s · 4.8 tokens/cycle · 54 % accepted · first 0.2 s*\n\n"
+        "## Answer\n\nLight **bends**.\n\n*stopped · 79\u00a0tok/s · 4.8 tokens/cycle · 54\u00a0% accepted · first 0.2\u00a0s*\n\n"
         "## You\n\nMore\n\n## Answer\n\n*failed*\n"
     )
 

@@ -6,15 +6,18 @@ import json
 
 import pytest
 
-from app.core.figures import answer_statistics, percent, rate, seconds, statistics_line
+from app.core.figures import answer_statistics, percent, rate, seconds, size, size_of, statistics_line
+from app.core.words import tr, trn, unbroken
 from tests.app.core import recordings
 
 
 def test_the_line_under_an_answer():
-    assert statistics_line(answer_statistics(recordings.ENDED[-1])) == ("79 tok/s · 4.8 tokens/cycle · 54 % accepted · first 0.2 s")
-    assert statistics_line(answer_statistics(recordings.PLAIN[-1])) == "33 tok/s · plain decoding · first 0.2 s"
+    assert statistics_line(answer_statistics(recordings.ENDED[-1])) == unbroken(
+        "79 tok/s · 4.8 tokens/cycle · 54 % accepted · first 0.2 s"
+    )
+    assert statistics_line(answer_statistics(recordings.PLAIN[-1])) == unbroken("33 tok/s · plain decoding · first 0.2 s")
     assert statistics_line(answer_statistics(recordings.CUT_BY_LIMIT[-1])).endswith(" · cut at the token limit")
-    assert statistics_line(answer_statistics(recordings.ONE_TOKEN[-1])) == "first 0.2 s · cut at the token limit"
+    assert statistics_line(answer_statistics(recordings.ONE_TOKEN[-1])) == unbroken("first 0.2 s · cut at the token limit")
 
 
 def test_the_line_says_what_was_left_out_and_what_cut_the_answer():
@@ -36,7 +39,7 @@ def test_no_line_where_nothing_was_measured(kept):
 
 
 def test_statistics_of_another_version_leave_out_what_is_missing():
-    assert statistics_line({"completion_tokens": 3, "decode_tok_s": 12.0, "unknown": 1}) == "12 tok/s"
+    assert statistics_line({"completion_tokens": 3, "decode_tok_s": 12.0, "unknown": 1}) == unbroken("12 tok/s")
 
 
 def test_what_is_kept_with_an_answer_is_plain_and_complete():
@@ -56,4 +59,13 @@ def test_what_is_kept_with_an_answer_is_plain_and_complete():
     ],
 )  # fmt: skip
 def test_rounding_never_makes_a_figure_longer_than_it_has_to_be(worded: str, expected: str):
-    assert worded == expected
+    assert worded == unbroken(expected)
+
+
+def test_a_line_never_ends_between_a_number_and_its_unit():
+    shares = [percent(0.3), seconds(4.2), seconds(90), size(9_100_000_000), size(85), size_of(3_100, 9_100), rate(41)]
+    assert not [worded for worded in shares if " " in worded.replace(" of ", "").replace("min ", "")]
+    assert tr("{time} ms and {count} GB", time=3, count=2) == "3\u00a0ms and 2\u00a0GB"
+    assert trn("{count} s left", "{count} s left", 5) == "5\u00a0s left"
+    assert unbroken("30 % of 24.3 MB/s, 1 h 10 min") == "30\u00a0% of 24.3\u00a0MB/s, 1\u00a0h 10\u00a0min"
+    assert unbroken("3 seconds, 2 hits, top 3 Bs") == "3 seconds, 2 hits, top 3 Bs"

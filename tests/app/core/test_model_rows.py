@@ -37,7 +37,7 @@ def test_what_fits_comes_first_and_what_does_not_says_so_on_its_button():
     shelf = Shelf((STARTER, LARGE, SMALL), fits={"large": NO, "small": FITS})
     assert [row.id for row in model_rows(shelf, [])] == ["starter", "small", "large"]
     assert row(shelf, "small").actions == ("get",) and row(shelf, "large").actions == ("get anyway",)
-    assert row(shelf, "large").facts == ("20.0 GB", "MIT", "asks for consent")
+    assert row(shelf, "large").facts == ("20.0\u00a0GB", "MIT", "asks for consent")
 
 
 def test_a_model_without_a_draft_says_how_it_runs():
@@ -144,4 +144,4 @@ def test_a_search_keeps_the_rows_that_have_all_its_words_and_everything_that_is_
 
 def test_a_row_is_spoken_in_one_sentence():
     shelf = Shelf((SMALL,), fits={"small": FITS})
-    assert row(shelf, "small").spoken == "Small, 2.0 GB, MIT, fits"
+    assert row(shelf, "small").spoken == "Small, 2.0\u00a0GB, MIT, fits"

@@ -85,8 +85,8 @@ def check_pair(pair: str, options: LoadOptions | None = None) -> None:
         if folder is not None:
             Config.read(folder)
             weight_files(folder)
-            if (problem := folder_problem(folder)) is not None:
-                raise ModelError(problem)
+    if (problem := folder_problem(resolved.target)) is not None:  # before the memory: a smaller model of its kind would not help
+        raise ModelError(problem)
     check_memory(resolved, on_cpu(), options or LoadOptions())
 
 

@@ -65,6 +65,19 @@ def test_what_cannot_be_loaded_is_refused_by_the_check_with_the_same_words(pair:
     assert str(checked.value) == str(loaded.value)
 
 
+def test_a_draft_that_would_not_be_used_is_no_reason_to_refuse(tmp_path: Path, starter: ResolvedPair) -> None:
+    folder = write_target(tmp_path / "mamba", "mamba", state_size=8, conv_kernel=4, use_bias=False, use_conv_bias=True,
+                          time_step_rank=4, intermediate_size=64, expand=2, **WIDE)  # fmt: skip
+    draft = write_draft(tmp_path / "draft", target_config(**WIDE), architectures=["Eagle3"])
+    engine.check(f"{copy_tokenizer(starter.target, folder)}+{draft}")
+
+
+def test_an_unknown_family_is_told_before_the_memory_is_judged(pair: tuple[Path, Path]) -> None:
+    change_config(pair[0], model_type="exotic")
+    with pytest.raises(ModelError, match="'exotic'"):
+        engine.check(str(pair[0]), engine.LoadOptions(memory_bytes=1000))
+
+
 def test_the_check_reads_no_weights(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     before = mx.get_active_memory()
     mx.reset_peak_memory()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from app.core.chat import Chat, title_from
+from app.core.chat import title_for, title_from
 from app.core.sanitize import clean_text
 from app.services.conversation import Conversation
 from app.store import ChatStore, StoreError
@@ -25,6 +25,16 @@ class Deletion:
 
     chat_id: int
     message_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """What can be brought back: its title or first words, when it was deleted (seconds since 1970), of a message also the chat."""
+
+    deletion: Deletion
+    words: str
+    at: float
+    chat: str = ""
 
 
 class Shelf(QObject):
@@ -109,23 +119,34 @@ class Shelf(QObject):
             self._talk.open(chat_id, message_id)
             self._talk.chats_changed.emit()
 
-    def deleted_chats(self) -> list[tuple[Chat, float]]:
-        """The deleted chats with the time of deletion, the newest first; none where they cannot be read."""
+    def all_deleted(self) -> list[Deleted]:
+        """The deleted chats and messages, the newest first; none where they cannot be read."""
         try:
-            return self._store.deleted_chats()
+            chats = [Deleted(Deletion(chat.id), chat.title, at) for chat, at in self._store.deleted_chats()]
+            messages = [
+                Deleted(Deletion(chat.id, message.id), title_for(message.content, message.attachments), at, chat.title)
+                for chat, message, at in self._store.deleted_messages()
+            ]
         except StoreError as error:
             self._talk.failed.emit(Failure(str(error), retry=False))
             return []
+        return sorted(chats + messages, key=lambda each: -each.at)
 
-    def restore(self, chat_id: int) -> None:
-        """Brings back a chat that was deleted some time ago."""
-        self._forget(lambda deletion: deletion == Deletion(chat_id))
-        self._change(lambda: self._store.restore_chat(chat_id))
+    def restore(self, chat_id: int, message_id: int | None = None) -> None:
+        """Brings back a chat that was deleted some time ago, or in it a message with what followed."""
+        self._forget(lambda deletion: deletion == Deletion(chat_id, message_id))
+        if message_id is None:
+            self._change(lambda: self._store.restore_chat(chat_id))
+            return
+        self._change(lambda: self._store.restore_messages(message_id))
+        if self._talk.chat is not None and self._talk.chat.id == chat_id:
+            self._talk.open(chat_id, message_id)
 
-    def delete_for_good(self, chat_ids: list[int]) -> None:
-        """Takes deleted chats off the disk."""
-        self._forget(lambda deletion: deletion.chat_id in chat_ids)
+    def delete_for_good(self, chat_ids: list[int], message_ids: Sequence[int] = ()) -> None:
+        """Takes deleted chats and messages off the disk."""
+        self._forget(lambda deletion: deletion.chat_id in chat_ids or deletion.message_id in message_ids)
         self._change(lambda: self._store.purge_chats(chat_ids))
+        self._change(lambda: self._store.purge_messages(message_ids))
 
     def tidy(self) -> None:
         """Takes off the disk what was deleted more than ``KEPT_DAYS`` ago. For the start of the program."""

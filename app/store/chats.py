@@ -183,6 +183,24 @@ class ChatStore:
                 (message_id,),
             )
 
+    def deleted_messages(self) -> list[tuple[Chat, ChatMessage, float]]:
+        """The deleted messages that can be brought back with what followed them: (chat, message, time of deletion), newest first.
+
+        One whose own parent is deleted, or whose chat is, comes back after that.
+        """
+        query = f"""SELECT {CHAT_COLUMNS}, {MESSAGE_COLUMNS}, messages.deleted_at FROM messages
+            JOIN chats ON chats.id = messages.chat_id LEFT JOIN messages AS before ON before.id = messages.parent_id
+            WHERE messages.deleted_at > ? AND before.deleted_at IS NULL AND chats.deleted_at IS NULL
+            ORDER BY messages.deleted_at DESC, messages.id DESC"""
+        with in_words(self._path):
+            rows = self._db.execute(query, (HIDDEN,)).fetchall()
+        return [(chat_of(row[:CHAT_WIDTH]), message_of(row[CHAT_WIDTH:-1]), row[-1]) for row in rows]
+
+    def purge_messages(self, message_ids: Sequence[int]) -> None:
+        """Takes deleted messages off the disk with all that followed them."""
+        with in_words(self._path):
+            purge(self._db, self._indexed, (), message_ids=message_ids)
+
     # --- messages
 
     def messages(self, chat_id: int) -> list[ChatMessage]:

@@ -7,10 +7,21 @@ from collections.abc import Sequence
 
 from app.store.connection import transaction
 
+_BELOW = """WITH RECURSIVE gone(id) AS
+        (SELECT id FROM messages WHERE id = ? AND deleted_at IS NOT NULL
+        UNION SELECT messages.id FROM messages JOIN gone ON messages.parent_id = gone.id WHERE deleted_at IS NOT NULL)
+    SELECT id FROM gone"""
 
-def purge(db: sqlite3.Connection, indexed: bool, chat_ids: Sequence[int], before: float = 0.0) -> None:
-    """Removes those of ``chat_ids`` that are deleted, and single messages deleted before that time (seconds since 1970)."""
+
+def purge(
+    db: sqlite3.Connection, indexed: bool, chat_ids: Sequence[int], before: float = 0.0, message_ids: Sequence[int] = ()
+) -> None:
+    """Removes those of ``chat_ids`` that are deleted, and of other chats what was deleted before that time (seconds since 1970)
+    and those of ``message_ids`` that are deleted, with what followed them.
+    """
     lone = db.execute("SELECT id FROM messages WHERE deleted_at < ?", (before,)).fetchall()
+    for message_id in message_ids:
+        lone += db.execute(_BELOW, (message_id,)).fetchall()
     if not chat_ids and not lone:
         return
     with transaction(db):

@@ -1,4 +1,4 @@
-"""Lists the deleted chats: each can be brought back, or taken off the disk for good."""
+"""Lists the deleted chats and messages: each can be brought back, or taken off the disk for good."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from PySide6.QtCore import QDateTime, QLocale, Qt
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QListWidget, QListWidgetItem, QPushButton, QVBoxLayout, QWidget
 
 from app.core.words import tr, trn
-from app.services.shelf import KEPT_DAYS, Shelf
+from app.services.shelf import KEPT_DAYS, Deletion, Shelf
 from app.ui import theme
 
-CHAT_ID = Qt.ItemDataRole.UserRole
+DELETION = Qt.ItemDataRole.UserRole
 
 
 class DeletedDialog(QDialog):
@@ -22,7 +22,7 @@ class DeletedDialog(QDialog):
         self.setWindowTitle(tr("Recently Deleted"))
         self.note = QLabel(wordWrap=True)
         self.chats = QListWidget()
-        self.chats.setAccessibleName(tr("Deleted chats"))
+        self.chats.setAccessibleName(tr("Deleted chats and messages"))
         self.chats.setSelectionMode(QListWidget.SelectionMode.ExtendedSelection)
         self.chats.itemSelectionChanged.connect(self._update_buttons)
         self.restore = QPushButton(tr("Restore"))
@@ -49,13 +49,21 @@ class DeletedDialog(QDialog):
 
     def _fill(self) -> None:
         self.chats.clear()
-        for chat, deleted_at in self._shelf.deleted_chats():
-            when = QLocale().toString(QDateTime.fromSecsSinceEpoch(int(deleted_at)), QLocale.FormatType.ShortFormat)
-            item = QListWidgetItem(tr("{title} (deleted {when})", title=chat.title, when=when))
-            item.setData(CHAT_ID, chat.id)
+        for each in self._shelf.all_deleted():
+            when = QLocale().toString(QDateTime.fromSecsSinceEpoch(int(each.at)), QLocale.FormatType.ShortFormat)
+            if each.deletion.message_id is None:
+                text = tr("{title} (deleted {when})", title=each.words, when=when)
+            else:
+                text = tr("“{words}” in {title} (message, deleted {when})", words=each.words, title=each.chat, when=when)
+            item = QListWidgetItem(text)
+            item.setData(DELETION, each.deletion)
             self.chats.addItem(item)
-        some = trn("Deleted chats stay here for {count} day.", "Deleted chats stay here for {count} days.", KEPT_DAYS)
-        self.note.setText(some if self.chats.count() else tr("No chats were deleted."))
+        some = trn(
+            "Deleted chats and messages stay here for {count} day.",
+            "Deleted chats and messages stay here for {count} days.",
+            KEPT_DAYS,
+        )
+        self.note.setText(some if self.chats.count() else tr("Nothing was deleted."))
         if self.chats.count():
             self.chats.setCurrentRow(0)
         self._update_buttons()
@@ -64,14 +72,15 @@ class DeletedDialog(QDialog):
         for button in (self.restore, self.erase):
             button.setEnabled(bool(self._chosen()))
 
-    def _chosen(self) -> list[int]:
-        return [item.data(CHAT_ID) for item in self.chats.selectedItems()]
+    def _chosen(self) -> list[Deletion]:
+        return [item.data(DELETION) for item in self.chats.selectedItems()]
 
     def _restore(self) -> None:
-        for chat_id in self._chosen():
-            self._shelf.restore(chat_id)
+        for deletion in self._chosen():
+            self._shelf.restore(deletion.chat_id, deletion.message_id)
         self._fill()
 
     def _erase(self) -> None:
-        self._shelf.delete_for_good(self._chosen())
+        chats = [each.chat_id for each in self._chosen() if each.message_id is None]
+        self._shelf.delete_for_good(chats, [each.message_id for each in self._chosen() if each.message_id is not None])
         self._fill()

@@ -125,6 +125,51 @@ def test_deleted_chats_are_listed_restored_and_deleted_for_good(qtbot, window, c
     dialog.close()
 
 
+@pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
+def test_deleted_messages_are_listed_restored_and_deleted_for_good_after_a_restart_too(
+    qtbot, make_services, make_window, tmp_path
+):
+    services = make_services()
+    store = services.store
+    chat = store.create_chat("Kept")
+    question = store.add_message(chat.id, "user", "A question", "sent")
+    answer = store.add_message(chat.id, "assistant", "An answer", "done")
+    follow = store.add_message(chat.id, "user", "A second question", "sent")
+    secret = store.add_message(chat.id, "assistant", f"{SECRET} " * 50, "done")
+    services.conversation.open(chat.id)
+    for message in (secret, follow, answer):
+        services.shelf.delete_message(message.id)
+    services.shutdown()
+    again = make_services()
+    window = make_window(again)
+    window.do.open_chat(chat.id)
+    assert shown(window) == ["A question"] and again.shelf.deletions == []
+
+    def listed() -> list[str]:
+        return [dialog.chats.item(row).text() for row in range(dialog.chats.count())]
+
+    window.do.show_deleted()
+    dialog = window.findChild(DeletedDialog)
+    assert len(listed()) == 1 and listed()[0].startswith("“An answer” in Kept (message, deleted ")
+    qtbot.mouseClick(dialog.restore, Qt.MouseButton.LeftButton)
+    assert shown(window) == ["A question", "An answer"] and listed()[0].startswith("“A second question” in Kept")
+    assert SECRET.encode() in on_disk(tmp_path)
+    qtbot.mouseClick(dialog.erase, Qt.MouseButton.LeftButton)
+    assert listed() == [] and dialog.note.text() == "Nothing was deleted."
+    assert SECRET.encode() not in on_disk(tmp_path) and again.store.search("second") == []
+    assert [message.id for message in again.store.messages(chat.id)] == [question.id, answer.id]
+    dialog.close()
+
+
+def test_taking_a_message_back_from_the_list_takes_the_offer_to_undo_away(qtbot, window, chat):
+    window.services.conversation.open(chat.id)
+    before = shown(window)
+    window.do.delete_message()
+    (deleted,) = window.services.shelf.all_deleted()
+    window.services.shelf.restore(deleted.deletion.chat_id, deleted.deletion.message_id)
+    assert shown(window) == before and window.services.shelf.deletions == [] and window.services.shelf.all_deleted() == []
+
+
 def test_what_was_deleted_long_ago_goes_from_the_disk_at_the_next_start(qtbot, make_services, tmp_path, monkeypatch):
     services = make_services()
     store, now = services.store, time.time()

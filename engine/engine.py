@@ -316,17 +316,9 @@ class Engine:
             yield None
             return
         places = partial(parting_places, self._encoder(request), fitted.messages, fitted.ids)
-        recording = prefix.begin(fitted.ids, cache, session, places, cancel)
-        answer.cached_tokens, answer.cache = recording.tokens, recording.source
-        failed = False
-        try:
+        with prefix.recording(fitted.ids, cache, session, places, cancel) as recording:
+            answer.cached_tokens, answer.cache = recording.tokens, recording.source
             yield recording
-        except Exception:
-            failed = True
-            raise
-        finally:
-            if not failed:
-                prefix.end(recording)
 
     def _settle(self, messages: Sequence[Message], answer: str, encode: Encode) -> Generator[None]:
         """Prefills what every next prompt of the chat begins with, as far as whole chunks go, into the prefix cache."""
@@ -337,14 +329,11 @@ class Engine:
             return
         cache, never = self._target.make_cache(), threading.Event()
         prompt = [*ids[:end], 0]  # prefill leaves the last token out
-        recording = prefix.begin(prompt, cache, None, lambda beyond: [], never)
-        try:
+        with prefix.recording(prompt, cache, None, lambda beyond: [], never) as recording:
             for outcome in prefill(self._target, cache, prompt, None, (), self._chunk, never, recording):
                 yield
                 if outcome == end:
                     return
-        finally:
-            prefix.end(recording)
 
     def _drop_unsettled(self) -> None:
         unsettled, self._unsettled = self._unsettled, None

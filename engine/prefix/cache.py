@@ -8,7 +8,8 @@ bit for bit. Where a target has recurrent layers, some blocks are followed by a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import mlx.core as mx
 
@@ -45,6 +46,24 @@ class PrefixCache:
     def covered(self, ids: Sequence[int]) -> int:
         """How many leading tokens of ``ids`` are in memory, in whole blocks and ready to begin after."""
         return _end(self._in_ram(ids))
+
+    @contextmanager
+    def recording(
+        self, ids: Sequence[int], cache: Cache, session: DraftSession | None, boundaries: Boundaries, cancel: threading.Event
+    ) -> Iterator[Recording]:
+        """``begin``, and ``end`` once the block is over, also where its generator is closed early. After an error nothing is kept:
+        what was recorded may never have been computed.
+        """
+        recording = self.begin(ids, cache, session, boundaries, cancel)
+        failed = False
+        try:
+            yield recording
+        except Exception:
+            failed = True
+            raise
+        finally:
+            if not failed:
+                self.end(recording)
 
     def begin(
         self, ids: Sequence[int], cache: Cache, session: DraftSession | None, boundaries: Boundaries, cancel: threading.Event

@@ -132,6 +132,25 @@ def test_without_the_cache_nothing_is_left_there(engine: Engine) -> None:
     assert ask(engine, prompt).statistics.cached_tokens == 0
 
 
+def test_a_block_that_could_not_be_computed_while_settling_spoils_no_later_answer(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory may run out between two turns: what was recorded by then has no numbers."""
+    turns = ["Count from 1 to 90, separated by commas."]
+    engine._prefix._ram.clear()
+    ask(engine, *turns, max_tokens=150)
+    kept = engine._prefix._ram.nbytes
+
+    def run_out_of_memory(*arrays: object) -> None:
+        raise RuntimeError("[malloc] Unable to allocate")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("engine.prefill.chunked.mx.eval", run_out_of_memory)
+        with pytest.raises(RuntimeError, match="Unable to allocate"):
+            engine.settle()
+    assert engine._prefix._ram.nbytes == kept and engine.settle() is False
+
+
 def test_after_a_failure_nothing_is_kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed may have spoiled the caches before it was noticed."""
 

@@ -58,5 +58,13 @@ def _comparisons(db: sqlite3.Connection) -> None:
     db.execute("CREATE TABLE comparisons (id INTEGER PRIMARY KEY AUTOINCREMENT, created_at REAL NOT NULL, record TEXT NOT NULL)")
 
 
+def _long_messages(db: sqlite3.Connection) -> None:
+    """Version 4: which messages are too long for the search index to hold all of them (see ``search.LONG``)."""
+    db.execute(
+        """CREATE INDEX messages_long ON messages(id)
+            WHERE length(content) + coalesce(length(attachments), 0) > 100000"""
+    )
+
+
 # MIGRATIONS[n] brings a file from version n to n + 1. Never change a step that was released: append one.
-MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_tables, _branches, _comparisons]
+MIGRATIONS: list[Callable[[sqlite3.Connection], None]] = [_tables, _branches, _comparisons, _long_messages]

@@ -6,8 +6,11 @@ import re
 import sqlite3
 import unicodedata
 
-# A pasted file of megabytes would take a second to index: words after this many characters are not found.
+# A pasted file of megabytes would take a second to index: of a message longer than this many characters only the first are, and
+# it is read through when something is searched.
 INDEXED_CHARS = 100_000
+# As in the index on these messages, which the version 4 of the tables brought.
+LONG = "length(content) + coalesce(length(attachments), 0) > 100000"
 
 
 # How JSON (as ``rows.attachments_json`` writes it) is read as plain text in SQL: FTS5 lets no json_each into its content.
@@ -31,15 +34,19 @@ def message_text(table: str) -> str:
     files = f"{table}.attachments"
     for old, new in _PLAIN:
         files = f"replace({files}, {old}, {new})"
-    return f"substr({table}.content || coalesce(char(10) || {files}, ''), 1, {INDEXED_CHARS})"
+    return f"{table}.content || coalesce(char(10) || {files}, '')"
+
+
+def _indexed_text(table: str) -> str:
+    return f"substr({message_text(table)}, 1, {INDEXED_CHARS})"
 
 
 # Answers enter the index when they are finished: indexing each step of a stream would cost more than the stream.
-_VIEW = f"CREATE VIEW searchable AS SELECT id, {message_text('messages')} AS content FROM messages WHERE state <> 'streaming'"
+_VIEW = f"CREATE VIEW searchable AS SELECT id, {_indexed_text('messages')} AS content FROM messages WHERE state <> 'streaming'"
 _INDEX = """CREATE VIRTUAL TABLE IF NOT EXISTS message_index
     USING fts5(content, content='searchable', content_rowid='id', tokenize='trigram')"""
-_ADD = f"INSERT INTO message_index(rowid, content) VALUES (new.id, {message_text('new')})"
-_REMOVE = f"INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, {message_text('old')})"
+_ADD = f"INSERT INTO message_index(rowid, content) VALUES (new.id, {_indexed_text('new')})"
+_REMOVE = f"INSERT INTO message_index(message_index, rowid, content) VALUES ('delete', old.id, {_indexed_text('old')})"
 _TRIGGERS = {
     name: f"CREATE TRIGGER {name} {action}; END"
     for name, action in (
@@ -90,14 +97,19 @@ def prepare_index(db: sqlite3.Connection) -> None:
 
 def matching_messages(words: list[str], indexed: bool) -> tuple[str, list[str]]:
     """An SQL condition on ``messages`` that holds where the content has every word, and its parameters."""
-    long = [word for word in words if min(map(len, forms(word))) >= _TRIGRAM] if indexed else []
-    conditions, parameters = [], []
-    if long:
-        conditions.append("messages.id IN (SELECT rowid FROM message_index WHERE message_index MATCH ?)")
-        phrases = [[f'"{form.replace(chr(34), chr(34) * 2)}"' for form in forms(word)] for word in long]
-        parameters.append(" AND ".join(f"({' OR '.join(each)})" for each in phrases))
-    condition, folded = containing(message_text("messages"), [word for word in words if word not in long])
-    return " AND ".join([*conditions, *([condition] if folded else [])]), parameters + folded
+    of_index = [word for word in words if min(map(len, forms(word))) >= _TRIGRAM] if indexed else []
+    everywhere, all_folded = containing(message_text("messages"), words)
+    if not of_index:
+        return everywhere, all_folded
+    phrases = [[f'"{form.replace(chr(34), chr(34) * 2)}"' for form in forms(word)] for word in of_index]
+    matched = " AND ".join(f"({' OR '.join(each)})" for each in phrases)
+    conditions, parameters = ["messages.id IN (SELECT rowid FROM message_index WHERE message_index MATCH ?)"], [matched]
+    short = [word for word in words if word not in of_index]
+    if short:
+        condition, parameters_of_short = containing(message_text("messages"), short)
+        conditions, parameters = [*conditions, condition], [*parameters, *parameters_of_short]
+    in_long = f"messages.id IN (SELECT id FROM messages WHERE {LONG} AND {everywhere})"
+    return f"(({' AND '.join(conditions)}) OR {in_long})", parameters + all_folded
 
 
 def folded(text: str) -> str:

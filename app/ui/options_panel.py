@@ -64,6 +64,8 @@ class OptionsPanel(QScrollArea):
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self.commit)
         self.preset, self.system = QComboBox(), QPlainTextEdit()
+        self.too_long = QLabel(wordWrap=True)
+        self.too_long.hide()
         self.numbers: dict[str, QSpinBox | QDoubleSpinBox] = {name: self._number(name) for name in NUMBERS}
         self.seed, self.new_seed = QSpinBox(), QCheckBox(tr("Another for each answer"))
         self.thinking, self.drop_oldest = QComboBox(), QCheckBox(tr("Drop the oldest turns when full"))
@@ -128,6 +130,7 @@ class OptionsPanel(QScrollArea):
         instructions = QVBoxLayout()
         instructions.addWidget(QLabel(tr("Instructions")))
         instructions.addWidget(self.system)
+        instructions.addWidget(self.too_long)
         form.addRow(instructions)
         for name, field in self.numbers.items():
             self._row(form, tr(NUMBERS[name][0]), field)
@@ -159,6 +162,7 @@ class OptionsPanel(QScrollArea):
             box.toggled.connect(lambda _on: self.commit())
         self.thinking.activated.connect(lambda _index: self.commit())
         self.system.textChanged.connect(self._settle.start)
+        self.system.textChanged.connect(self._tell_length)
         self.preset.activated.connect(lambda _index: self.preset_chosen.emit(self.preset.currentData() or ""))
         self.save.triggered.connect(self.save_asked)
         self.rename.triggered.connect(self.rename_asked)
@@ -189,8 +193,9 @@ class OptionsPanel(QScrollArea):
         self.seed.setValue(options.seed or 0)
         self.new_seed.setChecked(options.seed is None)
         self.drop_oldest.setChecked(options.drop_oldest)
-        if self.system.toPlainText() != options.system:
+        if self.system.toPlainText()[:SYSTEM_LENGTH] != options.system:  # what is too long stays there to be shortened
             self.system.setPlainText(options.system)
+        self._tell_length()
         for field in fields:
             field.blockSignals(False)
         self.seed.setEnabled(options.seed is not None)
@@ -208,6 +213,12 @@ class OptionsPanel(QScrollArea):
         if options != self._shown:
             self.edited.emit(options)
 
+    def _tell_length(self) -> None:
+        count = self.system.document().characterCount() - 1
+        self.too_long.setVisible(count > SYSTEM_LENGTH)
+        words = tr("Only the first {limit} of these {count} characters count: shorten them.", limit=SYSTEM_LENGTH, count=count)
+        self.too_long.setText(words)
+
     def _read(self) -> ChatOptions:
         return ChatOptions(
             system=self.system.toPlainText()[:SYSTEM_LENGTH],
@@ -221,3 +232,4 @@ class OptionsPanel(QScrollArea):
         """Follows the palette."""
         self._close.setIcon(theme.icon("close"))
         self.more.setIcon(theme.icon("more"))
+        theme.tint(self.too_long, theme.current().warning)

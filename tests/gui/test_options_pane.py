@@ -165,3 +165,16 @@ def test_the_pane_covers_nothing_in_the_narrowest_window(qtbot, window):
     assert panel.geometry().right() <= window.splitter.rect().right()
     window.options.set_open(False)
     assert window.minimumWidth() == before
+
+
+def test_instructions_that_are_too_long_say_so_and_are_not_taken_away_while_they_are_shortened(qtbot, window, pane):
+    panel, options = pane.panel, window.services.conversation.options
+    panel.system.setPlainText("x" * 100_000 + "beyond")
+    panel.commit()
+    assert options.current.system == "x" * 100_000
+    assert panel.too_long.isVisibleTo(panel) and "100,000 of these 100,006" in panel.too_long.text()
+    assert panel.system.toPlainText().endswith("beyond")
+    panel.system.setPlainText("x" * 99_994 + "within")
+    assert not panel.too_long.isVisibleTo(panel)
+    panel.commit()
+    assert options.current.system.endswith("within")

@@ -189,14 +189,28 @@ def test_messages_written_without_the_index_are_found_once_it_is_back(path: Path
     again.close()
 
 
-def test_words_far_into_a_very_long_message_are_not_indexed_and_the_index_stays_sound(store: ChatStore):
-    chat = store.create_chat("a")
-    message = store.add_message(chat.id, "user", "early " * 20_000 + "needle", "sent")
-    assert titles(store, "early") == ["a"]
-    assert titles(store, "needle") == []
-    store.update_message(message.id, "needle " + message.content)
-    assert titles(store, "needle") == ["a"]
-    check_index(store)
+@pytest.mark.parametrize("place", ["content", "attachment"])
+def test_words_far_into_a_very_long_message_are_found_and_the_index_stays_sound(either: ChatStore, place: str):
+    chat, text = either.create_chat("a"), "early " * 20_000 + "Needle"
+    files = [Attachment("b.txt", text)] if place == "attachment" else []
+    message = either.add_message(chat.id, "user", "See" if files else text, "sent", attachments=files)
+    either.add_message(either.create_chat("other").id, "user", "needless", "sent")
+    assert titles(either, "early") == ["a"]
+    assert titles(either, "needle") == ["other", "a"] and titles(either, "early needle") == ["a"]
+    assert titles(either, "early le") == ["a"] and titles(either, "early needles") == []
+    (hit,) = either.search("early NEEDLE")
+    assert hit.message_id == message.id and "early" in hit.excerpt
+    if either._indexed:
+        check_index(either)
+    either.update_message(message.id, "short")
+    assert titles(either, "needle") == (["other", "a"] if files else ["other"])
+    either.delete_messages(message.id)
+    assert titles(either, "early") == []
+
+
+def test_only_the_long_messages_are_read_through(store: ChatStore):
+    plan = " ".join(row[-1] for row in store._db.execute(f"EXPLAIN QUERY PLAN SELECT id FROM messages WHERE {search_module.LONG}"))
+    assert "messages_long" in plan
 
 
 def test_this_sqlite_keeps_the_index(store: ChatStore):

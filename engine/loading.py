@@ -43,7 +43,7 @@ from engine.options import LoadOptions
 from engine.prefill.chunk_size import kept_chunk, measure_chunk
 from engine.prefix.cache import PrefixCache
 from engine.prefix.opening import open_prefix_cache
-from engine.targets.loading import load_target, refuse_own_code
+from engine.targets.loading import load_target
 from engine.targets.protocol import Target
 from engine.text.chat import stop_token_ids, thinking_switch
 
@@ -201,7 +201,9 @@ def read_tokenizer(folder: Path) -> Any:
     try:
         return load_tokenizer(folder, {"trust_remote_code": False})  # unsaid, transformers asks on the terminal, or of a pipe
     except Exception as error:  # transformers raises many kinds for a broken tokenizer file
-        refuse_own_code(folder, error)
+        if "trust_remote_code" in str(error):
+            what = f"{folder} needs program code of its own (tokenizer_config.json), which is not run here"
+            raise ModelError(f"{what}: choose another conversion of the model.") from error
         line = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
         raise ModelError(f"The tokenizer in {folder} cannot be read ({line}): download the model again.") from error
 

@@ -147,6 +147,7 @@ SENTENCES: tuple[str, ...] = (
     mark("try again later; if it stays so, use another network."),
     mark("unset HF_HUB_OFFLINE and start again."),
     # Having models
+    mark("{folder} cannot be deleted ({reason}): see whether it is locked, and try again."),
     mark("fits with {context} tokens of context ({size})"),
     mark("fits barely with {context} tokens of context ({size}): close other programs first"),
     mark("fits with up to {shorter} tokens of context, not {context}"),

@@ -40,6 +40,8 @@ def client_settings(token: str | None) -> dict[str, Any]:
     """
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE"):
         raise DownloadProblem("network", "HF_HUB_OFFLINE forbids asking the hub", "unset HF_HUB_OFFLINE and start again.")
+    if not _is_address(endpoint()):
+        raise DownloadProblem("network", f"{endpoint()} cannot be reached", "check HF_ENDPOINT.")
     token = read_token() if token is None else token
     headers = {"User-Agent": f"slipstream/{engine.__version__}", "Accept-Encoding": "identity"}
     if token:
@@ -76,7 +78,7 @@ def ask(path: str, parameters: dict[str, Any] | None = None, token: str | None =
                 response = client.get(f"{endpoint()}/api/{path}", params=parameters)
                 if response.status_code == 200:
                     return response.json()
-            except httpx2.TransportError as error:
+            except httpx2.RequestError as error:
                 if last or not is_passing(error):
                     raise transport_problem(error) from None
                 time.sleep(backoff(attempt))
@@ -91,11 +93,19 @@ def ask(path: str, parameters: dict[str, Any] | None = None, token: str | None =
 
 
 def host() -> str:
-    """The hub's host, for messages."""
-    return urlsplit(endpoint()).netloc or endpoint()
+    """The hub's host, for messages: without the password that may stand before it."""
+    return urlsplit(endpoint()).netloc.rpartition("@")[2]
 
 
-def is_passing(error: httpx2.TransportError) -> bool:
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(httpx2.URL(text).host) and " " not in text
+    except (ValueError, httpx2.InvalidURL):
+        return False
+
+
+def is_passing(error: httpx2.RequestError) -> bool:
     """Whether trying again may help without anybody doing anything."""
     return transport_problem(error).kind == "network"
 
@@ -116,8 +126,11 @@ def backoff(attempt: int) -> float:
     return min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
 
 
-def transport_problem(error: httpx2.TransportError) -> DownloadProblem:
+def transport_problem(error: httpx2.RequestError) -> DownloadProblem:
     """What a failed connection means. No address of it is repeated: signed ones are secrets."""
+    if isinstance(error, httpx2.TooManyRedirects | httpx2.DecodingError):
+        action = "if this network has a login page, log in, then try again."
+        return DownloadProblem("network", f"{host()} gave an answer that is not the hub's", action)
     causes = [repr(cause) for cause in _causes(error)]
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error)) or "CERTIFICATE_VERIFY" in "".join(causes):
         return DownloadProblem(

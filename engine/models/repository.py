@@ -82,7 +82,7 @@ def _read_config(repository: str, revision: str, token: str | None) -> dict[str,
     try:
         with httpx2.Client(**client_settings(token)) as client:
             response = client.get(file_address(repository, revision, "config.json"))
-    except httpx2.TransportError as error:
+    except httpx2.RequestError as error:
         raise transport_problem(error) from None
     if response.status_code != 200:
         raise answer_problem(response, repository)

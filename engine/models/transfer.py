@@ -50,7 +50,7 @@ async def fetch(
             if _size(part) == file.size:
                 return
             again = _Again(DownloadProblem("network", f"{host()} cut the connection", "check the network and go on with it."))
-        except httpx2.TransportError as error:
+        except httpx2.RequestError as error:
             if not is_passing(error):
                 raise transport_problem(error) from None
             again = _Again(transport_problem(error))

@@ -134,13 +134,5 @@ def _takes_bytes_for_numbers(model: nn.Module) -> bool:
     return any(f"{module}.scales" not in parameters for module in bytewise)
 
 
-def refuse_own_code(folder: Path, error: Exception) -> None:
-    """Raises ``ModelError`` where loading failed because program code in ``folder`` was not run; returns for other errors."""
-    if "trust_remote_code" in str(error):
-        raise ModelError(
-            f"The model in {folder} needs program code of its own, which is never run here: choose another conversion of it."
-        ) from error
-
-
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0].rstrip(": ")[:200] if str(error).strip() else type(error).__name__

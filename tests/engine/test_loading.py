@@ -132,7 +132,7 @@ def test_a_tokenizer_that_brings_its_own_code_is_refused_and_nobody_is_asked(
     (folder / "tokenizer_config.json").write_text(json.dumps(config | own))
     (folder / "own.py").write_text("raise SystemExit('ran')")
     monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
-    with pytest.raises(ModelError, match="needs program code of its own, which is never run here"):
+    with pytest.raises(ModelError, match=r"needs program code of its own \(tokenizer_config.json\), which is not run here"):
         load(str(folder))
     assert capsys.readouterr().out == ""
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from engine.errors import UnknownModel
-from engine.models import Downloader, DownloadPlan, plan_download, read_token, resolve_pair, search_hub
+from engine.models import Downloader, DownloadPlan, hub_client, plan_download, read_token, resolve_pair, search_hub
 from engine.models.catalog import CatalogPair
 from engine.models.download_types import DownloadProblem
 from engine.models.pairing import draft_matches, plain_name
 from engine.targets.families import known_families, supported_families
-from tests.hub_server import HubServer
+from tests.hub_server import Fault, HubServer
 from tests.remote_models import QWEN3, add_model
 
 DRAFT = {"architectures": ["DFlashDraftModel"], "model_type": "qwen3", "hidden_size": 64, "vocab_size": 500, "num_target_layers": 4,
@@ -152,7 +154,21 @@ def test_only_what_is_read_of_a_repository_is_fetched(hub: HubServer, catalog: C
                                                   "tokenizer.json", "tokenizer.model", "LICENSE"}  # fmt: skip
 
 
-def test_an_address_that_is_none_is_named(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "example")
-    with pytest.raises(DownloadProblem, match=r"^example cannot be reached"):
+@pytest.mark.parametrize("address", ["example", "ftp://example", "https://", "http://[", "https://exa mple"])
+def test_an_address_that_is_none_is_named(hub: HubServer, monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", address)
+    with pytest.raises(DownloadProblem, match=rf"^{re.escape(address.rstrip('/'))} cannot be reached: check HF_ENDPOINT"):
+        search_hub("model")
+
+
+def test_a_password_in_the_hubs_address_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "https://me:SECRET@mirror.example:8443")
+    assert hub_client.host() == "mirror.example:8443"
+
+
+def test_a_network_that_only_leads_to_its_login_page_is_told(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_client, "FIRST_WAIT_S", 0.01)
+    circle = Fault("status", status=302, headers={"Location": f"{hub.address}/api/models", "Connection": "close"})
+    hub.api_faults.extend([circle] * 100)
+    with pytest.raises(DownloadProblem, match="an answer that is not the hub's: if this network has a login page, log in"):
         search_hub("model")

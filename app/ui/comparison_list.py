@@ -9,7 +9,6 @@ from PySide6.QtCore import QDateTime, QLocale, QModelIndex, Qt, QTimer
 from PySide6.QtGui import QHideEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import (
     QDialog,
-    QDialogButtonBox,
     QHeaderView,
     QLabel,
     QPushButton,
@@ -25,6 +24,7 @@ from app.core.figures import rate
 from app.core.words import tr
 from app.services.comparison_history import ComparisonHistory
 from app.ui import theme
+from app.ui.dialog_buttons import Role, dialog_buttons
 from app.ui.labels import tip
 
 ID = Qt.ItemDataRole.UserRole
@@ -60,12 +60,8 @@ class ComparisonList(QDialog):
         self.none = QLabel(tr("No comparison yet: choose Side by Side under the message field and send a prompt."), wordWrap=True)
         self.open_button, self.copy_button = QPushButton(tr("Open")), QPushButton(tr("Copy report"))
         self.delete_button = QPushButton(tr("Delete"))
-        buttons = QDialogButtonBox()
-        buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(self.copy_button, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(self.delete_button, QDialogButtonBox.ButtonRole.DestructiveRole)
-        buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
-        buttons.rejected.connect(self.close)
+        acting = (self.copy_button, Role.ActionRole), (self.delete_button, Role.DestructiveRole)
+        buttons = dialog_buttons(self, tr("Close"), (self.open_button, Role.AcceptRole), *acting)
         for button, run in ((self.open_button, self._open), (self.copy_button, self._report), (self.delete_button, self._delete)):
             button.clicked.connect(run)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), self.tree, self._delete)

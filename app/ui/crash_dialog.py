@@ -6,13 +6,14 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.core.failure_details import failure_details
 from app.core.os_words import reason
 from app.core.words import mark, tr
 from app.services.environment import describe
 from app.ui import theme
+from app.ui.dialog_buttons import Role, dialog_buttons
 
 HOLDS = mark(
     "It says where in the program the last run ended, and the versions of Slipstream and of this system. It holds nothing of your "
@@ -35,10 +36,7 @@ class CrashDialog(QDialog):
         self.log.setPlainText(failure_details(tr("the last run ended with a problem"), _read(path), describe(), None))
         self.copy_button = QPushButton(tr("Copy"))
         self.copy_button.clicked.connect(lambda: QGuiApplication.clipboard().setText(self.log.toPlainText()))
-        buttons = QDialogButtonBox()
-        buttons.addButton(self.copy_button, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
-        buttons.rejected.connect(self.close)
+        buttons = dialog_buttons(self, tr("Close"), (self.copy_button, Role.ActionRole))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.XL, theme.L, theme.XL, theme.L)
         layout.setSpacing(theme.M)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QFont, QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QGridLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.core.figures import percent
 from app.core.meter import MeterSnapshot
@@ -14,6 +14,7 @@ from app.services.engine_client import EngineClient
 from app.services.meter_feed import MeterFeed
 from app.ui import theme
 from app.ui.charts import Bar, BarChart, Chart, CurveChart, Timeline
+from app.ui.dialog_buttons import Role, dialog_buttons
 
 
 class MeterDetails(QDialog):
@@ -42,10 +43,7 @@ class MeterDetails(QDialog):
             self._place(grid, chart, index // 2, index % 2)
         self.copy_button = QPushButton(tr("Copy as text"))
         self.copy_button.clicked.connect(self._copy)
-        buttons = QDialogButtonBox()
-        buttons.addButton(self.copy_button, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(tr("Close"), QDialogButtonBox.ButtonRole.RejectRole)
-        buttons.rejected.connect(self.close)
+        buttons = dialog_buttons(self, tr("Close"), (self.copy_button, Role.ActionRole))
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.XL, theme.L, theme.XL, theme.L)
         layout.setSpacing(theme.M)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
 from app.core.updates import Release
 from app.core.words import tr
 from app.ui import theme
+from app.ui.dialog_buttons import Role, dialog_buttons
 from app.ui.links import open_outside
 from engine import __version__
 
@@ -29,10 +30,7 @@ class UpdateDialog(QDialog):
         self.open_button = QPushButton(tr("Open Download Page"))
         self.open_button.clicked.connect(lambda: open_outside(QUrl(release.page), parent or self))
         self.open_button.clicked.connect(self.close)
-        buttons = QDialogButtonBox()
-        buttons.addButton(self.open_button, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(tr("Later"), QDialogButtonBox.ButtonRole.RejectRole)
-        buttons.rejected.connect(self.close)
+        buttons = dialog_buttons(self, tr("Later"), (self.open_button, Role.AcceptRole))
         whole = QVBoxLayout(self)
         whole.setContentsMargins(theme.XL, theme.L, theme.XL, theme.L)
         whole.setSpacing(theme.M)

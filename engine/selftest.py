@@ -64,6 +64,11 @@ def run_selftest(before: Sequence[Check] = (), after: Sequence[Check] = (), devi
             raise SlipstreamError(f"the texts differ from token {verdict.first_difference}, at a margin of {margin:.2g} logits")
         return identity_reason(verdict, loaded().info, margin)  # as 16-bit and quantised numbers round on a GPU
 
+    def serves() -> str:
+        from engine.server.selfcheck import check_server
+
+        return check_server(loaded())
+
     for name, check in (
         *before,
         ("data folder is writable", _data_folder_writable),
@@ -71,6 +76,7 @@ def run_selftest(before: Sequence[Check] = (), after: Sequence[Check] = (), devi
         ("plain decoding answers", answer("baseline")),
         ("DFlash answers", answer("dflash")),
         ("both texts are identical", identical),
+        ("the server answers", serves),
         *after,
     ):
         checks.append(_outcome(name, check))

@@ -57,7 +57,6 @@ class Exchange(Response):
     async def _watch(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        self._job.cancel.set()
         self._items.put_nowait(GONE)
 
     async def _whole(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -11,7 +11,10 @@ from engine import cli, selftest
 from engine.engine import Engine
 from engine.models import ResolvedPair
 
-CHECKS = ["data folder is writable", "starter pair loads", "plain decoding answers", "DFlash answers", "both texts are identical"]
+CHECKS = [
+    "data folder is writable", "starter pair loads", "plain decoding answers", "DFlash answers", "both texts are identical",
+    "the server answers",
+]  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +31,7 @@ def test_this_installation_passes(starter: ResolvedPair, tmp_path: Path, capsys:
     assert all(sorted(check) == ["detail", "name", "ok", "seconds"] and check["ok"] for check in report["checks"])
     assert report["checks"][4]["detail"] == "12 tokens compared"
     out, err = capsys.readouterr()
-    assert [line[:4] for line in out.splitlines()] == ["ok  "] * 5 and err == ""
+    assert [line[:4] for line in out.splitlines()] == ["ok  "] * 6 and err == ""
 
 
 @pytest.fixture
@@ -45,11 +48,12 @@ def test_a_broken_installation_fails_every_check_in_plain_words(
 ) -> None:
     assert cli.main(["selftest", "--json", str(tmp_path / "report.json")]) == 1
     report = json.loads((tmp_path / "report.json").read_text())
-    assert not report["ok"] and [check["ok"] for check in report["checks"]] == [False] * 5
+    assert not report["ok"] and [check["ok"] for check in report["checks"]] == [False] * 6
     details = [check["detail"] for check in report["checks"]]
     assert "Not a directory" in details[0] and "cannot be written" in details[1]
-    assert details[2:] == ["not run, because the pair did not load"] * 2 + ["not run, because there are no two texts"]
-    assert capsys.readouterr().out.count("FAIL ") == 5
+    not_loaded = "not run, because the pair did not load"
+    assert details[2:] == [not_loaded, not_loaded, "not run, because there are no two texts", not_loaded]
+    assert capsys.readouterr().out.count("FAIL ") == 6
 
 
 def test_a_report_that_cannot_be_written_is_refused_before_the_checks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -58,11 +62,11 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_checks(capsys: py
     assert out == "" and err.count("\n") == 1 and "cannot be written" in err
 
 
-def test_texts_that_differ_fail_the_last_check_alone(starter: ResolvedPair, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_that_differ_fail_their_check_alone(starter: ResolvedPair, monkeypatch: pytest.MonkeyPatch) -> None:
     real = selftest.compare_tokens
     monkeypatch.setattr(selftest, "compare_tokens", lambda plain, other: real(plain, (*other[:3], -1, *other[4:])))
     report = selftest.run_selftest()
-    assert [check["ok"] for check in report["checks"]] == [True] * 4 + [False]
+    assert [check["ok"] for check in report["checks"]] == [True] * 4 + [False, True]
     assert report["checks"][4]["detail"].startswith("the texts differ from token 3, at a margin of ")
 
 

@@ -37,7 +37,7 @@ class Served:
         )
         self.lines: list[str] = []
         self._spoke = threading.Condition()
-        self._reader = threading.Thread(target=self._read)
+        self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.url = self._wait_for(r"Serving .* at (http://\S+)/v1")[1]
         self.http = httpx2.Client(base_url=self.url, timeout=PATIENCE_S, trust_env=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import openai
@@ -129,6 +130,13 @@ def test_a_huge_body_is_refused_before_it_is_read(server: Served) -> None:
     assert refusal(server.http.post("/v1/chat/completions", content=b"x" * (17 * 2**20)), 413)["code"] == "request_too_large"
     parts = (b"x" * 2**20 for _ in range(17))  # without a length
     assert refusal(server.http.post("/v1/chat/completions", content=parts), 413)["code"] == "request_too_large"
+
+
+def test_a_body_that_says_it_is_huge_is_refused_before_a_byte_of_it_came(server: Served) -> None:
+    host, port = server.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=60) as wire:
+        wire.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")
+        assert wire.recv(100).startswith(b"HTTP/1.1 413 ")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ class Desked:
         self.engine, self.metrics, self.stop = Scripted(), Metrics(), threading.Event()
         self.desk = Desk(self.engine, max_waiting, self.metrics.answered)  # type: ignore[arg-type]
         self.metrics.watch(self.desk)
-        self.thread = threading.Thread(target=self.desk.run, args=(self.stop,))
+        self.thread = threading.Thread(target=self.desk.run, args=(self.stop,), daemon=True)
         self.thread.start()
 
     def submit(self, text: str) -> tuple[Job, list[Item], threading.Event]:

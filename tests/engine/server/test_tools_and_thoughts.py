@@ -69,10 +69,12 @@ def test_only_one_call_comes_where_only_one_is_wanted(caller: Served) -> None:
 def test_thoughts_come_apart_from_the_answer(caller: Served) -> None:
     earlier = {"role": "assistant", "content": "Yes.", "reasoning_content": "A rainbow."}
     asked: Any = [{"role": "user", "content": "Is it?"}, earlier] * 2 + [{"role": "user", "content": "Is it?"}]
-    whole = caller.post(messages=asked, max_tokens=40).json()
+    whole = caller.post(messages=asked, max_tokens=40, logprobs=True).json()
     message = whole["choices"][0]["message"]
     assert "A rainbow." in message["reasoning_content"] and "<" not in message["reasoning_content"]
     assert message["content"].strip() == "Yes." and whole["usage"]["completion_tokens_details"]["reasoning_tokens"] > 2
+    tokens = "".join(entry["token"] for entry in whole["choices"][0]["logprobs"]["content"])
+    assert whole["choices"][0]["finish_reason"] == "stop" and tokens.endswith("Yes."), "the token that ends is no part of it"
     chunks = list(caller.client().chat.completions.create(model="caller", messages=asked, max_tokens=40, stream=True))
     deltas = [chunk.choices[0].delta.model_dump() for chunk in chunks]
     assert "".join(delta.get("reasoning_content") or "" for delta in deltas) == message["reasoning_content"]

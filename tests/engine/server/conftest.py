@@ -96,7 +96,7 @@ def home(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> Pat
     return folder
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # of a session it would still run while other tests look for processes left behind
 def server(home: Path) -> Iterator[Served]:
     """One server for all tests that leave it as it was."""
     running = Served(home, "--model", "starter", "--max-queue", "2")

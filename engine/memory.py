@@ -14,13 +14,15 @@ from mlx_lm.utils import maybe_set_recommended_wired_limit
 
 CPU_CACHE_BYTES = 64 * 2**20  # on the CPU a little is enough and memory stays near the weights
 CACHE_SHARE, MOST_CACHE = 16, 2 * 2**30  # on a GPU one part in so many of the machine's memory, at most
+TRAINING_SHARE = 4  # every step frees the same large arrays again, and making them anew would cost as much as some steps
 
 
-def limit_cache() -> None:
+def limit_cache(training: bool = False) -> None:
     """Bounds the freed buffers that MLX keeps for its next arrays: left alone it would keep more than a Mac's whole memory of them,
     because a growing cache frees buffers that are too small for whatever comes next."""
-    on_cpu = mx.default_device() == mx.cpu
-    mx.set_cache_limit(CPU_CACHE_BYTES if on_cpu else min(MOST_CACHE, psutil.virtual_memory().total // CACHE_SHARE))
+    total = psutil.virtual_memory().total
+    on_gpu = total // TRAINING_SHARE if training else min(MOST_CACHE, total // CACHE_SHARE)
+    mx.set_cache_limit(CPU_CACHE_BYTES if mx.default_device() == mx.cpu else on_gpu)
 
 
 @contextmanager

@@ -90,7 +90,7 @@ class Workshop:
     @classmethod
     def load(cls, folder: Path) -> Workshop:
         """The target in ``folder`` in the form this device trains and decodes with. Raises ``ModelError``."""
-        limit_cache()
+        limit_cache(training=True)
         target = load_target(folder, mx.float32 if mx.default_device() == mx.cpu else None)
         tokenizer = read_tokenizer(folder)
         return cls(cast(AttentionTarget, target), tokenizer, stop_token_ids(folder, tokenizer), folder)

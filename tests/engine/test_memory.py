@@ -30,10 +30,13 @@ def test_a_gpu_keeps_a_small_share_of_the_memory_as_freed_buffers(
     monkeypatch.setattr(mx, "default_device", lambda: mx.Device(mx.gpu, 0))
     memory.limit_cache()
     assert mx.set_cache_limit(0) == expected
+    memory.limit_cache(training=True)
+    assert mx.set_cache_limit(0) == gigabytes * 2**28, "a step's arrays are those of the next"
 
 
-def test_the_cpu_keeps_few_freed_buffers(kept_limit: None) -> None:
-    memory.limit_cache()
+@pytest.mark.parametrize("training", [False, True])
+def test_the_cpu_keeps_few_freed_buffers(kept_limit: None, training: bool) -> None:
+    memory.limit_cache(training)
     assert mx.set_cache_limit(0) == memory.CPU_CACHE_BYTES
 
 

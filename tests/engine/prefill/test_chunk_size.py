@@ -42,6 +42,20 @@ def test_a_passing_disturbance_does_not_shorten_it(target, monkeypatch) -> None:
     assert measure_chunk(target, clock_of(target, monkeypatch, lambda tokens: tokens * 0.001 + next(disturbed))) == 128
 
 
+def test_a_pass_is_measured_over_many_different_tokens(target, monkeypatch) -> None:
+    """A mixture of experts reads few of its weights for one token repeated, and a chunk chosen by that takes too long on a text."""
+    widths, forward = {}, target.forward
+
+    def noted(ids, cache, taps=()):
+        widths[ids.shape[0]] = len(set(ids.tolist()))
+        return forward(ids, cache, taps)
+
+    monkeypatch.setattr(target, "forward", noted)
+    measure_chunk(target, lambda: 0.0)
+    assert sorted(widths) == [128, 256, 512, 1024, 2048]
+    assert all(different > VOCAB / 2 for different in widths.values())
+
+
 def test_it_is_measured_once_for_machine_and_pair(tmp_path: Path) -> None:
     sizes = iter([64, 256])
     assert [kept_chunk(tmp_path, ["a"], lambda: next(sizes)) for _ in range(3)] == [64, 64, 64]

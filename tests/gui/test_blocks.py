@@ -10,6 +10,7 @@ from PySide6.QtGui import QGuiApplication, QTextDocument, QWheelEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.core.blocks import Block
+from app.ui import theme
 from app.ui.answer_body import AnswerBody
 from app.ui.blocks import ProseBlock
 from app.ui.code_block import CodeBlock
@@ -113,6 +114,22 @@ def test_code_is_coloured_once_its_fence_closes_also_behind_wide_characters(qtbo
     assert line[2 * start : 2 * (start + length)].decode("utf-16-le") == "# note"
     formats = block.edit.document().firstBlock().layout().formats()
     assert any(span.start == start and span.length == length for span in formats)
+
+
+def test_coloured_code_follows_the_palette_in_slices(qtbot, body):
+    body.set_text("```python\n" + "\n".join(f"x{i} = {i}" for i in range(150)) + "\n```")
+    code = body.widgets[0]
+    settle(qtbot, body)
+
+    def colours() -> set[str]:
+        formats = code.edit.document().findBlockByNumber(140).layout().formats()
+        return {each.format.foreground().color().name() for each in formats}
+
+    light = colours()
+    code.highlighter.set_dark(not theme.current().dark)
+    assert light and code.highlighter.working
+    settle(qtbot, body)
+    assert colours() and not colours() & light
 
 
 def test_an_unknown_language_is_left_plain():
@@ -240,13 +257,15 @@ def test_another_text_takes_the_place_of_one_that_is_still_laid_out(qtbot, body)
 def test_a_huge_text_follows_another_width_and_size_in_slices_what_is_in_view_first(qtbot, body, monkeypatch):
     body.set_text("\n\n".join("word " * 100 for _ in range(200)))
     qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    bar = body.window().verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.maximum() > 0)
+    bar.setValue(bar.maximum())
     fitted: list[ProseBlock] = []
     fit = ProseBlock.fit
     monkeypatch.setattr(ProseBlock, "fit", lambda self: (fitted.append(self), fit(self)))
     body.window().resize(400, 800)
-    qtbot.waitUntil(lambda: bool(fitted))
-    assert body.widgets[0] in fitted
     qtbot.waitUntil(lambda: not slices().waiting and len(set(fitted)) == 200, timeout=20_000)
+    assert fitted.index(body.widgets[-1]) < fitted.index(body.widgets[-20])
     assert all(widget.height() >= widget.document().size().height() - 1 for widget in body.widgets)
     body.restyle(150)
     assert slices().waiting

@@ -31,12 +31,6 @@ def cache_folder() -> Path:
     return override / "cache" if override else Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False))
 
 
-def logs_folder() -> Path:
-    """Crash logs and traces."""
-    override = _override()
-    return override / "logs" if override else Path(platformdirs.user_log_dir(APP_NAME, appauthor=False))
-
-
 def resources_folder() -> Path:
     """The files shipped with the program: beside the code, or in the bundle."""
     import resources

@@ -13,7 +13,7 @@ def test_one_variable_puts_everything_under_one_folder(tmp_path: Path, monkeypat
     monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "дом"))
     home = tmp_path / "дом"
     assert (paths.data_folder(), paths.models_folder()) == (home, home / "models")
-    assert (paths.cache_folder(), paths.logs_folder()) == (home / "cache", home / "logs")
+    assert paths.cache_folder() == home / "cache"
     assert not home.exists()
 
 
@@ -25,10 +25,10 @@ def test_a_relative_home_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_without_it_the_folders_are_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLIPSTREAM_HOME", raising=False)
-    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    for folder in (paths.data_folder(), paths.cache_folder(), paths.logs_folder()):
+    for folder in (paths.data_folder(), paths.cache_folder()):
         assert folder.is_relative_to(tmp_path) and "Slipstream" in folder.parts
 
 

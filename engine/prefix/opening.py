@@ -7,6 +7,7 @@ import shutil
 import threading
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -38,8 +39,16 @@ def disk_budget(options: LoadOptions, folder: Path) -> int:
     if options.prefix_disk_bytes is not None:
         return options.prefix_disk_bytes
     place = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    taken = sum(file.stat().st_size for file in folder.glob("*")) if folder.is_dir() else 0
-    return min(MOST_DISK, (shutil.disk_usage(place).free + taken) // FREE_SHARE)
+    return min(MOST_DISK, (shutil.disk_usage(place).free + _taken(folder)) // FREE_SHARE)
+
+
+def _taken(folder: Path) -> int:
+    """Bytes of the files in ``folder``, where other processes may write and remove some meanwhile."""
+    total = 0
+    for file in folder.glob("*"):
+        with suppress(FileNotFoundError):
+            total += file.stat().st_size
+    return total
 
 
 def open_prefix_cache(

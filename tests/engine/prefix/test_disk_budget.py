@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engine.options import LoadOptions
+from engine.prefix.opening import disk_budget
 from engine.prefix.segment import Segment
 from tests.engine.prefix.disk_segments import chain, found, make_tier, segment, stored
 
@@ -216,3 +220,13 @@ def test_whatever_is_stored_used_or_restarted_the_last_used_paths_that_fit_are_t
     parents = {part.key: part.parent for path in paths for part in path}
     assert all(parents[key] in there or parents[key] == "c0" * 32 for key in there)
     tier.close()
+
+
+def test_a_file_that_another_process_takes_away_does_not_turn_the_disk_tier_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While what is there is added up; a link to nothing is listed and not there either."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=10**9))
+    (tmp_path / "kept").write_bytes(bytes(1000))
+    (tmp_path / ".gone.partial").symlink_to(tmp_path / "nowhere")
+    assert disk_budget(LoadOptions(), tmp_path) == (10**9 + 1000) // 10

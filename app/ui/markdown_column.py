@@ -49,11 +49,6 @@ class MarkdownColumn(QWidget):
         """One widget a block, in order."""
         return self._widgets
 
-    @property
-    def settled(self) -> bool:
-        """Whether all text is on show."""
-        return not self._asked and not self._rest.isActive()
-
     def feed(self, text: str) -> None:
         """Appends text."""
         if text:

@@ -107,6 +107,7 @@ def test_code_is_coloured_once_its_fence_closes_also_behind_wide_characters(qtbo
     block = body.widgets[0]
     assert block.highlighter._lines == {} and not block.highlighter.working
     body.feed("```\n\nDone.")
+    qtbot.waitUntil(lambda: body.blocks[-1].text == "Done.")  # at once, or after a rest where drawing took long
     settle(qtbot, body)
     spans = {group: (start, length) for start, length, group in block.highlighter._lines[0]}
     line = block.edit.document().firstBlock().text().encode("utf-16-le")

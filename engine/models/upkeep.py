@@ -194,4 +194,6 @@ def _delete_cached(repository: str) -> int:
         return 0
     before = size_on_disk(found[0].repo_path)
     scan_cache_dir(hub_cache()).delete_revisions(*(revision.commit_hash for revision in found[0].revisions)).execute()
+    if current_snapshot(repository) is not None:  # what the system refuses it only logs
+        raise ModelError(f"{found[0].repo_path} cannot be deleted (files are left): see whether it is locked, and try again.")
     return before - (size_on_disk(found[0].repo_path) if found[0].repo_path.exists() else 0)

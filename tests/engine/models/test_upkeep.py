@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -19,7 +20,6 @@ from engine.models import (
     plan_download,
     plan_repair,
     resolve_pair,
-    upkeep,
     verify_model,
 )
 from engine.models.catalog import CatalogPair
@@ -196,13 +196,21 @@ def test_an_imported_model_is_checked_by_its_list_and_can_be_deleted(hub: HubSer
     assert delete_model(str(folder)) > 0 and not folder.exists()
 
 
+def refuse(path: Path, *_: object) -> None:
+    """A locked file on a Mac: nothing is refused to the user whom tests may run as, so the system's answer is stood in for."""
+    raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+
 def test_a_folder_that_the_system_keeps_is_named(hub: HubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A locked file on a Mac; nothing is refused to the user whom tests may run as, so the system's answer is stood in for."""
     folder = import_gguf(write_gguf(tmp_path / "tiny.gguf"), models_folder() / "mine")
-
-    def refuse(path: Path) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted", str(path / "model.safetensors"))
-
-    monkeypatch.setattr(upkeep.shutil, "rmtree", refuse)
+    monkeypatch.setattr(shutil, "rmtree", refuse)
     with pytest.raises(ModelError, match=r"mine cannot be deleted \(Operation not permitted\): see whether it is locked"):
         delete_model(str(folder))
+
+
+def test_a_model_of_the_hub_that_the_system_keeps_is_not_called_deleted(hub: HubServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetched(hub, "org/model")
+    monkeypatch.setattr(shutil, "rmtree", refuse)
+    with pytest.raises(ModelError, match=r"models--org--model cannot be deleted \(files are left\): see whether it is locked"):
+        delete_model("org/model")
+    assert resolve_pair("org/model").target.is_dir()

@@ -259,8 +259,14 @@ def test_a_huge_text_follows_another_width_and_size_in_slices_what_is_in_view_fi
     body.set_text("\n\n".join("word " * 100 for _ in range(200)))
     qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
     bar = body.window().verticalScrollBar()
-    qtbot.waitUntil(lambda: bar.maximum() > 0)
-    bar.setValue(bar.maximum())
+
+    def at_the_end() -> bool:
+        bar.setValue(bar.maximum())
+        return not slices().waiting and not body.widgets[-1].visibleRegion().isEmpty()
+
+    qtbot.waitUntil(at_the_end, timeout=20_000)
+    qtbot.wait(50)
+    assert at_the_end()
     fitted: list[ProseBlock] = []
     fit = ProseBlock.fit
     monkeypatch.setattr(ProseBlock, "fit", lambda self: (fitted.append(self), fit(self)))

@@ -9,6 +9,7 @@ from app.core.arms import Arm
 from app.core.words import tr
 from app.ui import theme
 from app.ui.flow_layout import FlowLayout
+from app.ui.wheel import let_wheel_pass
 
 
 class CompareBar(QWidget):
@@ -23,6 +24,7 @@ class CompareBar(QWidget):
         self.left, self.right = QComboBox(), QComboBox()
         self.left.setAccessibleName(tr("Left arm of the next comparison"))
         self.right.setAccessibleName(tr("Right arm of the next comparison"))
+        let_wheel_pass(self.left, self.right)
         self.run_button = QPushButton(tr("Compare again"))
         self.run_button.clicked.connect(self.run_asked)
         self.history_button = QPushButton(tr("Earlier comparisons …"))

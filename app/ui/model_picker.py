@@ -10,6 +10,7 @@ from app.core.words import tr
 from app.services.engine_client import EngineState
 from app.ui import theme
 from app.ui.labels import tip
+from app.ui.wheel import let_wheel_pass
 from engine import LoadProgress, PairInfo
 from engine.models import PairEntry
 
@@ -47,6 +48,7 @@ class ModelPicker(QWidget):
         self.box.setAccessibleName(tr("Model"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.box.activated.connect(self._on_activated)
+        let_wheel_pass(self.box)
         self.box.setMaximumWidth(NAME_CHARACTERS * self.fontMetrics().averageCharWidth())
         self._pair, self._without_model = "", True
         self._shown: tuple[list[PairEntry], str] | None = None

@@ -14,6 +14,7 @@ from app.core.chat import ChatMessage
 from app.core.words import tr
 from app.ui import theme
 from app.ui.announce import announce
+from engine import split_thinking
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -44,7 +45,8 @@ class Notifier(QObject):
         if title is None:
             return  # stopped by the user, who knows
         self.say(title)
-        self._tell(title, " ".join(message.content[:TEXT_LENGTH].split()))
+        said = split_thinking(message.content)[1]
+        self._tell(title, " ".join(said[:TEXT_LENGTH].split()))
 
     def _on_download(self, _model: str) -> None:
         self._tell(tr("Model ready"), tr("The download is complete and checked."))

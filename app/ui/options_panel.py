@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from app.core.options import RANGES, SEEDS, SYSTEM_LENGTH, ChatOptions, Preset
 from app.core.words import mark, tr
 from app.ui import theme
+from app.ui.wheel import let_wheel_pass
 
 SETTLE_MS = 400
 NARROWEST = 280
@@ -79,6 +80,7 @@ class OptionsPanel(QScrollArea):
         )
         self.more.setMenu(menu)
         self.reset = QPushButton(tr("Back to the defaults"))
+        let_wheel_pass(self.preset, self.seed, self.thinking, *self.numbers.values())
         self._lay_out()
         self._connect()
         self.restyle()

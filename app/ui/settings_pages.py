@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
@@ -23,6 +24,7 @@ from app.core.figures import percent
 from app.core.words import LANGUAGES, mark, tr
 from app.services.settings import APPEARANCE_NAMES, MODE_NAMES, TEXT_SIZES, Settings, SettingsService
 from app.ui import theme
+from app.ui.wheel import let_wheel_pass
 
 if TYPE_CHECKING:
     from app.services.learning import Learning
@@ -50,6 +52,8 @@ class Page(QWidget):
 
     def row(self, text: str, field: QWidget) -> None:
         """A value with its name before it."""
+        if isinstance(field, QComboBox | QAbstractSpinBox):
+            let_wheel_pass(field)
         label = QLabel(text)
         label.setBuddy(field)
         field.setAccessibleName(text)

@@ -6,6 +6,7 @@ import sys
 
 from app import mac
 from tests.gui.conftest import wait_ready
+from tests.scripted import words_of
 
 
 class Told:
@@ -120,3 +121,12 @@ def test_on_a_mac_the_system_s_own_notification_is_used(monkeypatch):
 def test_elsewhere_the_mac_s_way_says_that_it_is_none(monkeypatch):
     monkeypatch.setattr(mac, "IS_MAC", False)
     assert mac.notify("Answer ready", "text") is False
+
+
+def test_a_notification_tells_the_answer_and_not_what_was_thought(qtbot, window, loader):
+    told = Told(window, away=True)
+    loader.script.text = "<think>\nThe user asks about light.\n</think>\n\nSunlight bends."
+    loader.script.tokens = len(words_of(loader.script.text))
+    ask(qtbot, window)
+    ((_title, text),) = told.sent
+    assert text.startswith("Sunlight") and "user asks" not in text

@@ -37,6 +37,7 @@ from app.ui.links import open_outside
 from app.ui.models.detail import MAIN, Detail, action_words
 from app.ui.models.row_list import RowList
 from app.ui.sidebar import SearchField
+from app.ui.wheel import let_wheel_pass
 
 SETTLE_MS = 300  # typing rests this long before the hub is asked
 
@@ -59,6 +60,7 @@ class ModelsWindow(QWidget):
         for tokens in CONTEXTS:
             self.context.addItem(tr("Fits with {count}k context", count=tokens // 1024), tokens)
         self.context.setCurrentIndex(self.context.findData(library.context))
+        let_wheel_pass(self.context)
         self.total = QLabel()
         self.total.setFont(theme.figure_font())
         self.tabs = QTabBar(drawBase=False, expanding=False)

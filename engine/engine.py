@@ -20,7 +20,7 @@ from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
 from engine.drafters.lookup import LookupIndex
 from engine.drafters.protocol import Drafter, DraftSession, Recall
-from engine.errors import RequestError
+from engine.errors import ModelError, RequestError
 from engine.events import BlockLength, Event, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.learning import Learner
@@ -166,17 +166,22 @@ class Engine:
     def use_learned(self, on: bool) -> Engine:
         """The engine to use from now on: the same target with the draft learned from the user's chats, or with the pair's own.
 
-        This engine is closed. Raises ``ModelError`` where the pair's own draft cannot be read any more.
+        This engine is closed. Raises ``ModelError`` where the draft cannot be read any more: then it goes on as before, but for
+        prefixes on disk, to which nothing is added.
         """
         self._check_owner()
-        self._required_learner().drafts.use(on)
-        reassemble = self._reassemble
+        drafts, reassemble = self._required_learner().drafts, self._reassemble
         assert reassemble is not None
+        before = drafts.read()
+        drafts.use(on)
         self._drop_unsettled()
         if self._prefix is not None:
             self._prefix.close()  # first: both would write into one folder
-            self._prefix = None
-        changed = reassemble()
+        try:
+            changed = reassemble()
+        except ModelError:
+            drafts.use(before is not None and before.in_use)
+            raise
         self.close()
         return changed
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engine import Cancelled, Finished, GenerationRequest, LoadOptions, Mode, RequestError, load
+from engine import Cancelled, Finished, GenerationRequest, LoadOptions, Mode, ModelError, RequestError, load
 from engine.engine import Engine
 from engine.learned import forget_all, learned_folder
 from engine.training.run import Source
@@ -125,6 +125,23 @@ def test_the_original_draft_comes_back_without_loading_the_target_and_the_learne
     again = load(pair, options=LEARNED)
     assert accepted(again) == original  # the choice outlives the program
     again.close()
+
+
+def test_a_change_of_draft_that_fails_leaves_the_engine_as_it_was(
+    first: dict, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = answer(engine)
+
+    def unreadable(*_: object) -> None:
+        raise ModelError("scripted")
+
+    with monkeypatch.context() as patched, pytest.raises(ModelError, match="scripted"):
+        patched.setattr("engine.loading.load_draft", unreadable)
+        engine.use_learned(False)
+    after = answer(engine)
+    assert (after.token_ids, after.statistics.accepted) == (before.token_ids, before.statistics.accepted)
+    assert after.statistics.cache == before.statistics.cache != "turned off"
+    assert '"in_use": true' in next(learned_folder().glob("*/learned.json")).read_text(), "the next start goes on with it too"
 
 
 def test_what_was_learned_is_only_used_where_that_was_asked_for(first: dict, pair: str, home: Path) -> None:

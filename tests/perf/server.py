@@ -58,11 +58,12 @@ def main(rounds: int) -> None:
         assert server.stdout is not None
         url = server.stdout.readline().split(" at ")[1].split()[0]
         engine, client = load("starter"), openai.OpenAI(base_url=url, api_key="any", max_retries=0)
-        direct(engine), over_http(client)
+        direct(engine), over_http(client), time.sleep(2.0)
         pairs = []
         for number in range(rounds):
             called = direct(engine) if number % 2 else None
             http = over_http(client)
+            time.sleep(2.0)  # the idle server prepares the chat's next turn
             pairs.append((http, called or direct(engine)))
         refused = statistics.median(refusal_s(client) for _ in range(50))
         server.terminate()

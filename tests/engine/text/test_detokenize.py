@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mlx_lm.utils import load_tokenizer
 
 from engine.models import ResolvedPair
-from engine.text.detokenize import ByteDetokenizer, WindowDetokenizer, make_detokenizer
+from engine.text.detokenize import ByteDetokenizer, WindowDetokenizer, make_detokenizer, token_bytes
 from tests.engine.text.metaspace import metaspace_tokenizer
 
 NOTHING: frozenset[int] = frozenset()
@@ -208,3 +208,12 @@ def test_hidden_tokens_of_a_window_tokenizer_do_not_show(metaspace: Any) -> None
     ids = ids_of(metaspace, "Hello 虹 world")
     shown = [detokenizer.push(token) for place in ids for token in (place, hidden)]
     assert "".join(shown) + detokenizer.flush() == metaspace.decode(ids)
+
+
+def test_each_token_alone_spells_its_bytes_in_both_kinds_of_vocabulary(tokenizer: Any, metaspace: Any) -> None:
+    """For log probabilities: what one token spells may be part of a character only."""
+    table = token_bytes(tokenizer)
+    for text in HARD.values():
+        assert b"".join(table[token] for token in ids_of(tokenizer, text)).decode() == text
+    spelled = b"".join(token_bytes(metaspace)[token] for token in ids_of(metaspace, "Hello the rainbow 虹 ž")).decode()
+    assert spelled.removeprefix(" ") == "Hello the rainbow 虹 ž"

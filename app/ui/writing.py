@@ -41,7 +41,7 @@ class Writing(QObject):
         self._empty = True  # there is nothing yet that could be counted
         self._composer.draft_changed.connect(self._on_settled)
         self._talk.leaving.connect(self._keep_newest)
-        self._composer.files_given.connect(self.add_files)
+        self._composer.files_given.connect(self.take_files)
         self._composer.attach_asked.connect(self.choose_files)
         self._client.parts_counted.connect(self._on_counted)
         self._client.loaded.connect(lambda _info: self._known.clear())
@@ -106,18 +106,22 @@ class Writing(QObject):
             self._window.banner.show_message(" ".join(problems[:3]), until="chat")
         self._composer.setFocus()
 
+    def take_files(self, paths: Sequence[Path]) -> None:
+        """Attaches files that were dropped or pasted; exported chats among them are taken in among the chats."""
+        chats = [path for path in paths if path.suffix.lower() == ".slipchat"]
+        for chat in chats:
+            open_url(self._window, QUrl.fromLocalFile(str(chat)))
+        if len(chats) < len(paths):
+            self._window.do.show_chat()
+            self.add_files([path for path in paths if path not in chats])
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.DragEnter and isinstance(event, QDragEnterEvent) and local_files(event.mimeData()):
             event.acceptProposedAction()
             return True
         if event.type() == QEvent.Type.Drop and isinstance(event, QDropEvent) and (files := local_files(event.mimeData())):
             event.acceptProposedAction()
-            chats = [file for file in files if file.suffix == ".slipchat"]
-            for chat in chats:
-                open_url(self._window, QUrl.fromLocalFile(str(chat)))
-            if len(chats) < len(files):
-                self._window.do.show_chat()
-                self.add_files([file for file in files if file not in chats])
+            self.take_files(files)
             return True
         return False
 

@@ -208,14 +208,21 @@ def test_a_long_paste_into_an_edited_message_is_not_lost(qtbot, window):
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support raise")
-def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, window, tmp_path):
+@pytest.mark.parametrize("name", ["kept.slipchat", "KEPT.SLIPCHAT"])
+@pytest.mark.parametrize("onto", ["window", "message"])
+def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, window, tmp_path, name, onto):
     write(qtbot, window, "Keep me")
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
     wait_ready(qtbot, window.services.client)
-    path = tmp_path / "kept.slipchat"
+    path = tmp_path / name
     window.do.write_export(path)
     qtbot.waitUntil(lambda: path.exists() and not window.services.transfer.running, timeout=3_000)
-    drop(window, path)
+    if onto == "window":
+        drop(window, path)
+    else:
+        data = QMimeData()
+        data.setUrls([QUrl.fromLocalFile(str(path))])
+        window.composer.edit.insertFromMimeData(data)
     qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=3_000)
     assert names(window) == []
 

@@ -12,7 +12,7 @@ from typing import Any
 import openai
 import pytest
 
-from engine import Finished, GenerationRequest
+from engine import Finished, GenerationRequest, Message
 from engine.engine import Engine
 from tests.engine.server.conftest import PATIENCE_S, Served
 
@@ -78,6 +78,12 @@ def test_one_seed_gives_the_text_of_generate_in_every_mode(server: Served, engin
 def test_without_a_seed_every_answer_is_drawn_anew(server: Served) -> None:
     answers = [server.post(messages=RAINBOW, temperature=1.5, max_tokens=1).json() for _ in range(2)]
     assert answers[0]["slipstream"]["seed"] != answers[1]["slipstream"]["seed"]
+
+
+def test_a_bias_reaches_the_logits(server: Served, engine: Engine) -> None:
+    (token,) = engine.encode([Message("user", " rainbow")], raw=True)
+    answer = server.post(messages=RAINBOW, max_tokens=3, logit_bias={str(token): 100}).json()
+    assert answer["choices"][0]["message"]["content"] == " rainbow" * 3
 
 
 def test_the_second_turn_of_a_chat_starts_where_the_first_ended(server: Served) -> None:

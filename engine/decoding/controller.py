@@ -22,8 +22,10 @@ FIRST_GUESS = 0.6  # acceptance assumed before anything was seen
 LONG_RUN = 0.01  # weight of one proposal in the long-run acceptance
 DRIFT = 0.1  # weight of one observed time against the measured cost
 HYSTERESIS = 1.03  # a change of mind must promise this much
-FIRST_PAUSE = 8  # plain steps before the first try after parking; each further pause is twice as long ...
-PROBE_SHARE = 0.015  # ... until trying takes no more than this share of the time
+FIRST_PAUSE = 8  # plain steps before the first try after parking, more where a try that gains nothing would ...
+FIRST_SHARE = 0.05  # ... take more than this share of the time; each further pause is twice as long ...
+PROBE_SHARE = 0.015  # ... until trying takes no more than this
+PATIENCE = 1.0  # plain steps that drafting may be behind before it parks by what was seen alone
 BEST_CASE = 0.98  # acceptance beyond which nothing is expected
 PROBE_SLOTS = 4
 STRETCH = 256  # plain steps at a time where only a match can end them
@@ -101,7 +103,8 @@ class Controller:
         if self._odds is not None:
             self._odds.begin()
         self._length = max(self._lengths, key=self._rate, default=self.costs.widest)
-        self._pause = FIRST_PAUSE
+        self._behind = 0.0  # plain steps that drafting has lost since it last paid
+        self._pause = 0  # plain steps of the next pause; 0: a first one
         self._left = 0  # plain steps before the next probe
         self._due = False  # a pause is over, the next cycle is a probe
         self.parked = False
@@ -138,7 +141,7 @@ class Controller:
             return Choice(width, source="lookup") if self.wakes(ahead) else self._park_or_probe()
         if self.parked or self._rate(best) > self._rate(self._length) * HYSTERESIS:
             self._length = best
-        self.parked, self._due, self._pause = False, False, FIRST_PAUSE
+        self.parked, self._due, self._pause = False, False, 0
         looks_better = lookup > self._rate(self._length) and self.wakes(ahead)
         return Choice(width, source="lookup") if looks_better else Choice(self._length)
 
@@ -154,6 +157,7 @@ class Controller:
                 known = self._lookup_drift
                 self._lookup_drift = ratio if known is None else known + DRIFT * (ratio - known)
             return
+        self._behind = max(0.0, self._behind + self._plain_steps(choice.length) - accepted - 1)
         attempts = min(accepted + 1, proposed)  # what follows the first miss says nothing
         self._accepted = self._accepted * FORGET + accepted
         self._attempts = self._attempts * FORGET + attempts
@@ -197,24 +201,28 @@ class Controller:
         if self.parked and self._due and could_pay:
             self._due = False
             return Choice(self._probe_length())
-        pause = min(self._pause, self._longest_pause()) if could_pay else self._longest_pause()
+        longest = self._pause_for(PROBE_SHARE)
+        pause = min(self._pause or self._pause_for(FIRST_SHARE), longest) if could_pay else longest
         self._pause, self._left = 2 * pause, pause
-        self.parked, self._due = True, True
+        self.parked, self._due, self._behind = True, True, 0.0
         return Choice(1, pause)
 
     def _probe_length(self) -> int:
         """The short block that comes nearest to paying."""
         return max((length for length in self._lengths if length <= max(PROBE_SLOTS, self._lengths[0])), key=self._rate)
 
-    def _longest_pause(self) -> int:
-        """Plain steps after which the time lost on a probe that gained nothing is ``PROBE_SHARE`` of the whole."""
-        lost = self.costs.cycle(self._probe_length()) * self._cycle_drift * self._plain_rate() - 1
-        return max(FIRST_PAUSE, round(lost / PROBE_SHARE))
+    def _pause_for(self, share: float) -> int:
+        """Plain steps after which the time lost on a probe that gained nothing is ``share`` of the whole."""
+        return max(FIRST_PAUSE, round((self._plain_steps(self._probe_length()) - 1) / share))
+
+    def _plain_steps(self, length: int) -> float:
+        """How many plain steps a cycle of ``length`` slots takes as long as."""
+        return self.costs.cycle(length) * self._cycle_drift * self._plain_rate()
 
     def _hopeful(self) -> float:
-        """Acceptance one standard error above what was seen: parking by bad luck would last, going on is soon put right."""
+        """Acceptance one standard error above what was seen, as parking by bad luck would last; no more once that has cost enough."""
         p = self.acceptance
-        return min(BEST_CASE, p + math.sqrt(p * (1 - p) / self._attempts))
+        return p if self._behind > PATIENCE else min(BEST_CASE, p + math.sqrt(p * (1 - p) / self._attempts))
 
     def _rate(self, length: int, acceptance: float | None = None) -> float:
         p = self.acceptance if acceptance is None else acceptance

@@ -199,12 +199,12 @@ class Controller:
         if self.parked and self._left:  # a match ended the pause early
             return Choice(1, self._left)
         if self.parked and self._due and could_pay:
-            self._due = False
+            self._due, self._behind = False, 0.0
             return Choice(self._probe_length())
         longest = self._pause_for(PROBE_SHARE)
         pause = min(self._pause or self._pause_for(FIRST_SHARE), longest) if could_pay else longest
         self._pause, self._left = 2 * pause, pause
-        self.parked, self._due, self._behind = True, True, 0.0
+        self.parked, self._due = True, True
         return Choice(1, pause)
 
     def _probe_length(self) -> int:
@@ -220,7 +220,7 @@ class Controller:
         return self.costs.cycle(length) * self._cycle_drift * self._plain_rate()
 
     def _hopeful(self) -> float:
-        """Acceptance one standard error above what was seen, as parking by bad luck would last; no more once that has cost enough."""
+        """Acceptance one standard error above what was seen, as parking by bad luck would last; no more once that cost enough."""
         p = self.acceptance
         return p if self._behind > PATIENCE else min(BEST_CASE, p + math.sqrt(p * (1 - p) / self._attempts))
 

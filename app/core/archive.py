@@ -153,7 +153,7 @@ def _message(turn: dict[str, Any]) -> ChatMessage:
     files = tuple(Attachment(_text(each["name"]), _text(each["text"])) for each in turn["attachments"])
     at, content = _seconds(turn["created_at"]), _text(turn["content"])
     # An answer that was still being written when it was exported is not being written here.
-    kept: State = "interrupted" if state == "streaming" else state
+    kept: State = "stopped" if state == "streaming" else state
     figures = None if statistics is None else known_figures(statistics)
     return ChatMessage(turn["id"], 0, role, content, kept, at, figures, turn["parent"], files)
 

@@ -170,7 +170,8 @@ class Conversation(QObject):
         self._take_partial()
         title = tr("{title} (branch)", title=chat.title)
         try:
-            copy = self.store.copy_chat(replace(chat, title=title, pinned=False), self.tree.path(message_id))
+            path = [self._as_stopped(message) for message in self.tree.path(message_id)]
+            copy = self.store.copy_chat(replace(chat, title=title, pinned=False), path)
         except StoreError as error:
             self.failed.emit(Failure(str(error), retry=False))
             return
@@ -194,6 +195,13 @@ class Conversation(QObject):
         """The answer being written, as far as it is, so that its branch shows it when it is mounted anew."""
         if self.active is not None and self.active.message.id in self.tree:
             self.tree.replace(replace(self.active.message, content=self.active.text))
+
+    def _as_stopped(self, message: ChatMessage) -> ChatMessage:
+        """A message for a copy of the chat, in which an answer that is being written here ends where it is now."""
+        if message.state != "streaming":
+            return message
+        compared = self._compare_answer is not None and self._compare_answer.id == message.id
+        return replace(message, content=self.comparison.longest_text() if compared else message.content, state="stopped")
 
     # Asking
 

@@ -83,7 +83,6 @@ class Branching(QObject):
     def _on_branch_changed(self, messages: list[ChatMessage]) -> None:
         window = self._window
         self._transcript.show_branch(messages)
-        if window.stack.currentWidget() is not window.compare:
-            window.stack.setCurrentWidget(window.transcript if messages else window.empty)
+        window.reveal_chat()
         window.writing.count()
         window.update_commands()

@@ -188,7 +188,7 @@ class MainWindow(QMainWindow):
         if self.services.conversation.comparison.running is None:
             self.services.meter.clear()
         self.transcript.show_messages(messages)
-        self.stack.setCurrentWidget(self.transcript if messages else self.empty)
+        self.reveal_chat()
         self.writing.restore(chat)
         self.fill_chats()
         self.writing.count()
@@ -205,8 +205,7 @@ class MainWindow(QMainWindow):
             return
         self._show_title()
         self.transcript.add(message)
-        if self.stack.currentWidget() is self.empty:
-            self.stack.setCurrentWidget(self.transcript)
+        self.reveal_chat()  # a comparison that begins with it comes to the front after this
         self.update_commands()
 
     def _on_answer_ended(self, message: ChatMessage) -> None:
@@ -231,6 +230,11 @@ class MainWindow(QMainWindow):
 
     def _on_meter(self, snapshot: MeterSnapshot) -> None:
         self.meter.show_snapshot(snapshot)
+
+    def reveal_chat(self) -> None:
+        """Puts the chat in front of a comparison, and its messages in front of the words for a chat without any."""
+        self.compare.stop_replay()
+        self.stack.setCurrentWidget(self.transcript if self.services.conversation.messages else self.empty)
 
     def show_failure(self, failure: Failure) -> None:
         """Shows what went wrong in one line, with what to do next."""

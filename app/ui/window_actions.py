@@ -234,10 +234,8 @@ class WindowActions:
 
     def show_chat(self) -> None:
         """Goes back from the comparison to the chat."""
-        window = self._window
-        window.compare.stop_replay()
-        window.stack.setCurrentWidget(window.transcript if window.transcript.count else window.empty)
-        window.composer.setFocus()
+        self._window.reveal_chat()
+        self._window.composer.setFocus()
 
     def show_comparison(self) -> None:
         """Goes to the last comparison."""

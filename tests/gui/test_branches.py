@@ -247,7 +247,7 @@ def test_a_branch_from_an_answer_that_is_being_written_takes_what_is_there(qtbot
     qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 30), timeout=5_000)
     seen, first = talk.active.text, talk.chat.id
     window.do.branch_chat()
-    assert talk.chat.id != first and talk.messages[-1].state == "interrupted" and talk.messages[-1].content == seen
+    assert talk.chat.id != first and talk.messages[-1].state == "stopped" and talk.messages[-1].content == seen
     window.do.open_chat(first)
     window.do.stop()
     wait_ready(qtbot, window.services.client)

@@ -108,6 +108,38 @@ def test_the_chat_keeps_the_answer_and_the_comparison_can_be_reopened(qtbot, win
     assert window.stack.currentWidget() is window.compare
 
 
+def test_what_is_done_to_the_chat_brings_it_in_front_of_a_comparison(qtbot, window):
+    def send() -> None:
+        window.composer.set_text("And the second bow?")
+        window.do.send()
+
+    compare(qtbot, window)
+    window.do.set_mode("dflash")
+    for act in (window.do.answer_again, lambda: window.do.step_version(-1), send, window.do.delete_message):
+        window.do.show_comparison()
+        act()
+        assert window.stack.currentWidget() is window.transcript
+        wait_ready(qtbot, window.services.client)
+    window.do.compare_again()
+    assert window.stack.currentWidget() is window.compare
+    wait_ready(qtbot, window.services.client)
+
+
+def test_a_chat_branched_off_while_a_comparison_runs_takes_what_is_there(qtbot, window, loader):
+    loader.script.rate, loader.script.tokens = 50.0, 400
+    window.do.set_mode("compare")
+    window.composer.set_text("Why?")
+    window.do.send()
+    talk = window.services.conversation
+    qtbot.waitUntil(lambda: len(talk.comparison.longest_text()) > 20, timeout=5_000)
+    seen = talk.comparison.longest_text()
+    window.do.branch_chat()
+    assert talk.messages[-1].state == "stopped" and talk.messages[-1].content == seen
+    window.do.stop()
+    qtbot.waitUntil(lambda: talk.comparison.running is None, timeout=5_000)
+    wait_ready(qtbot, window.services.client)
+
+
 def test_a_crash_in_an_arm_is_shown_and_the_other_text_is_kept(qtbot, window, loader, caplog):
     window.services.conversation.comparison.arm_started.connect(
         lambda name: setattr(loader.script, "crash_at", 5 if name == "right" else None)

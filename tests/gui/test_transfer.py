@@ -65,7 +65,7 @@ def test_an_export_while_an_answer_is_written_holds_what_is_there(qtbot, window,
     answer = json.loads((tmp_path / "x.json").read_text())["messages"][-1]
     assert answer["content"].startswith(seen) and answer["state"] == "streaming"
     window.do.import_files([tmp_path / "x.json"])
-    assert talk.messages[-1].state == "interrupted"
+    assert talk.messages[-1].state == "stopped"
 
 
 def test_all_chats_travel_in_one_file(qtbot, window, rich, tmp_path, make_services):

@@ -104,7 +104,7 @@ def test_many_chats_are_one_file_and_come_back_in_order(tmp_path: Path):
 def test_a_chat_exported_by_version_1_is_one_chain(tmp_path: Path):
     ((chat, messages),) = read_chats(written(tmp_path / "x.slipchat", json.dumps(VERSION_1)))
     assert (chat.title, chat.pinned, chat.folder, chat.options, chat.leaf_id) == ("Old", False, "", {}, 2)
-    assert [(m.content, m.parent_id, m.state) for m in messages] == [("q", None, "sent"), ("half", 1, "interrupted")]
+    assert [(m.content, m.parent_id, m.state) for m in messages] == [("q", None, "sent"), ("half", 1, "stopped")]
 
 
 def changed(**values: object) -> str:

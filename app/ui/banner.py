@@ -99,6 +99,10 @@ class Banner(QFrame):
         self.restyle()
         self.show()
 
+    def stays_until(self, happens: Until) -> bool:
+        """Whether a message is on show that ``happens`` ends."""
+        return not self.isHidden() and self._until == happens
+
     def settle(self, happened: Until) -> None:
         """Hides a message whose cause is gone now that ``happened``."""
         if self._until == happened:

@@ -67,7 +67,9 @@ class CodeEdit(QPlainTextEdit):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Sideways stays here; up and down belongs to the transcript, unless one clicked into code that scrolls by itself."""
-        if abs(event.angleDelta().x()) > abs(event.angleDelta().y()) or (self.bounded and self.hasFocus()):
+        zooms = event.modifiers() & Qt.KeyboardModifier.ControlModifier  # which would change the size of this code alone
+        here = abs(event.angleDelta().x()) > abs(event.angleDelta().y()) or (self.bounded and self.hasFocus())
+        if here and not zooms:
             super().wheelEvent(event)
         else:
             event.ignore()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
@@ -12,7 +12,7 @@ from app.core.attachments import LONGEST, is_editable, pasted
 from app.core.chat import Attachment
 from app.core.words import tr
 from app.ui import theme
-from app.ui.attachment_chips import ChipRow
+from app.ui.attachment_chips import AttachmentChip, ChipRow
 from app.ui.context_meter import ContextMeter
 from app.ui.mode_switch import ModeSwitch
 from app.ui.prompt_edit import PromptEdit
@@ -45,13 +45,15 @@ class Composer(QWidget):
         self.button = QPushButton()
         self.button.clicked.connect(self._on_button)
         self._busy = False
+        self._came: list[AttachmentChip] = []  # with the last paste or drop on the editor
+        self._came_as_text = False
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self.draft_changed)
         self.edit.textChanged.connect(self._on_text)
         self.edit.submitted.connect(self.send_asked)
-        self.edit.pasted.connect(self.add_paste)
+        self.edit.pasted.connect(lambda text: self._take(lambda: self.add_paste(text), as_text=True))
         self.edit.undone.connect(self._take_paste_back)
-        self.edit.files_pasted.connect(self.files_given)
+        self.edit.files_pasted.connect(lambda files: self._take(lambda: self.files_given.emit(files), as_text=False))
         self.edit.refused.connect(self.notice)
         self.chips.changed.connect(self._on_text)
         self.modes.chosen.connect(self.mode_chosen)
@@ -139,15 +141,18 @@ class Composer(QWidget):
         """Keeps a pasted text beside the editor."""
         self.add(pasted(text, {each.name for each in self.attachments}))
 
+    def _take(self, take: Callable[[], None], as_text: bool) -> None:
+        before, self._came_as_text = list(self.chips.chips), as_text
+        take()
+        self._came = [chip for chip in self.chips.chips if chip not in before]
+
     def _take_paste_back(self) -> None:
-        """Undo after a paste that became an attachment: the text comes into the editor where that can hold it."""
-        if not self.chips.chips:
-            return
-        chip = self.chips.chips[-1]
-        self.chips.remove(chip)
-        text = chip.attachment.text
-        if is_editable(text):
-            self.edit.insertPlainText(text)
+        """Undo after a paste that became attachments: they go, and a pasted text comes into the editor where that can hold it."""
+        came, self._came = [chip for chip in self._came if chip in self.chips.chips], []
+        for chip in came:
+            self.chips.remove(chip)
+            if self._came_as_text and is_editable(chip.attachment.text):
+                self.edit.insertPlainText(chip.attachment.text)
 
     def _on_text(self) -> None:
         self.text_changed.emit()

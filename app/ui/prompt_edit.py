@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, Qt, Signal
 from PySide6.QtGui import QInputMethodEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
@@ -38,6 +38,7 @@ class PromptEdit(QPlainTextEdit):
         super().__init__(parent)
         self._composing = False
         self._handed_on = False  # the last change was a paste that went elsewhere
+        self.undoes_elsewhere: Callable[[], bool] = lambda: False  # whether the window has something to undo, where this has not
         self.setAccessibleName(tr("Message"))
         self.setPlaceholderText(tr("Ask anything"))
         self.textChanged.connect(self._forget_paste)
@@ -74,6 +75,15 @@ class PromptEdit(QPlainTextEdit):
         else:
             super().keyPressEvent(event)
 
+    def event(self, event: QEvent) -> bool:
+        """Undo is the window's where it offers it and nothing is to be undone here."""
+        if event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent):
+            own = self._handed_on or self.document().isUndoAvailable()
+            if event.matches(QKeySequence.StandardKey.Undo) and not own and self.undoes_elsewhere():
+                event.ignore()
+                return False
+        return super().event(event)
+
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:
         self._composing = bool(event.preeditString())
         super().inputMethodEvent(event)
@@ -106,8 +116,8 @@ class PromptEdit(QPlainTextEdit):
             self.insertPlainText(text)
 
     def _hand_on(self, give: Callable[[], None]) -> None:
-        give()
         self._handed_on = True
+        give()  # where the text comes in here after all, that change is undone as any other
 
     def _forget_paste(self) -> None:
         self._handed_on = False

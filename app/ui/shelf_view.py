@@ -42,6 +42,7 @@ class ShelfView(QObject):
         self._list.files_dropped.connect(window.do.import_files)
         self._shelf.deleted.connect(self._on_deleted)
         self._shelf.settled.connect(lambda: window.banner.settle("undone"))  # its Undo would take back another one
+        window.composer.edit.undoes_elsewhere = lambda: window.banner.stays_until("undone")
         transfer = window.services.transfer
         transfer.progressed.connect(lambda text: window.banner.show_progress(text, tr("Cancel"), transfer.cancel))
         transfer.told.connect(window.banner.show_notice)

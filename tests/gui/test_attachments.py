@@ -119,6 +119,23 @@ def test_a_huge_paste_becomes_an_attachment_and_undo_brings_it_into_the_message(
     assert len(names(window)) == 1, "what was typed after it is undone first"
 
 
+def test_undo_takes_back_the_files_of_the_last_paste_and_nothing_else(qtbot, window, file, tmp_path):
+    window.composer.add(Attachment("kept.txt", "kept"))
+
+    def undo() -> list[str]:
+        qtbot.keyClick(window.composer.edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+        assert window.composer.text() == "", "a file's text was never in the field"
+        return names(window)
+
+    window.composer.edit.insertFromMimeData(mime(file, file))
+    assert len(names(window)) == 3 and undo() == ["kept.txt"]
+    window.composer.edit.insertFromMimeData(mime(file))
+    window.composer.chips.remove(window.composer.chips.chips[-1])
+    assert undo() == ["kept.txt"]
+    window.composer.edit.insertFromMimeData(mime(tmp_path))  # a folder, which is refused
+    assert undo() == ["kept.txt"]
+
+
 def test_files_stay_with_the_draft_of_their_chat(qtbot, window, file, make_services, make_window):
     write(qtbot, window, "First")
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)

@@ -63,6 +63,18 @@ def test_undo_in_the_message_field_undoes_typing_and_no_deletion(qtbot, window, 
     assert edit.toPlainText() != "abc" and window.services.store.chats() == []
 
 
+def test_undo_in_an_empty_message_field_takes_back_the_deletion_that_is_told(qtbot, window, chat):
+    edit = window.composer.edit
+    for dismiss in (True, False):
+        window.do.delete_chat()
+        edit.setFocus()
+        if dismiss:
+            window.banner.hide()
+        qtbot.keyClick(edit, Qt.Key.Key_Z, Qt.KeyboardModifier.ControlModifier)
+        assert len(window.services.store.chats()) == (0 if dismiss else 1)
+        window.do.undo_delete()
+
+
 def test_a_deleted_message_takes_what_follows_and_comes_back(qtbot, window, chat, loader):
     ask(qtbot, window, "Another question")
     window.branching.delete(window.services.conversation.messages[2].id)

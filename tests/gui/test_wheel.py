@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF
+from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QAbstractSpinBox, QApplication, QComboBox, QFileDialog, QWidget
 
+from app.core.blocks import Block
+from app.ui.code_block import TALLEST, CodeBlock
 from app.ui.settings_dialog import SettingsDialog
 
 
@@ -65,3 +67,18 @@ def test_the_page_scrolls_where_the_wheel_passes_over_a_field(qtbot, window):
     bar.setValue(0)
     scroll(panel.numbers["temperature"])
     assert bar.value() > 0
+
+
+def test_the_wheel_never_changes_the_size_of_one_piece_of_code(qtbot):
+    code = CodeBlock(100)
+    qtbot.addWidget(code)
+    code.set_block(Block("code", "a = 1\n" * (TALLEST + 1), "python", closed=True))
+    code.resize(400, code.sizeHint().height())
+    code.show()
+    qtbot.waitUntil(code.isActiveWindow)
+    code.edit.setFocus()
+    before = code.edit.font().pointSizeF()
+    place = QPointF(code.edit.mapTo(code, code.edit.rect().center()))
+    QTest.wheelEvent(code.windowHandle(), place, QPoint(0, 120), QPoint(), Qt.KeyboardModifier.ControlModifier)
+    QApplication.processEvents()
+    assert code.edit.hasFocus() and code.edit.font().pointSizeF() == before

@@ -8,6 +8,7 @@ New texts come to a language's .po with an empty translation, texts that are gon
 from __future__ import annotations
 
 import io
+import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from babel.messages.pofile import read_po, write_po
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCALE = ROOT / "resources" / "locale"
+MODELS = ROOT / "resources" / "catalog.json"
 DOMAIN = "slipstream"
 # A command's third argument is its text; all others take it first.
 KEYWORDS = {"tr": None, "mark": None, "trn": (1, 2), "Command": (3,)}
@@ -26,11 +28,15 @@ NO_DATE = datetime(2026, 1, 1, tzinfo=UTC)  # a date of today would make every r
 
 
 def extracted() -> Catalog:
-    """Every text of ``app``, in alphabetical order and without places, so that two branches rarely touch the same lines."""
+    """Every text of ``app`` and every description of the models' catalog, in alphabetical order and without places, so that two
+    branches rarely touch the same lines.
+    """
     catalog = Catalog(project="Slipstream", domain=DOMAIN, charset="utf-8", creation_date=NO_DATE, revision_date=NO_DATE)
     found = extract_from_dir(ROOT / "app", method_map=[("**.py", "python")], keywords=KEYWORDS, strip_comment_tags=True)
     for _file, _line, message, _comments, context in found:
         catalog.add(message, context=context)
+    for pair in json.loads(MODELS.read_text(encoding="utf-8"))["pairs"]:
+        catalog.add(pair["description"])
     return catalog
 
 

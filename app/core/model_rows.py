@@ -152,7 +152,7 @@ def _pair_row(pair: PairEntry, shelf: Shelf) -> ModelRow:
         _facts(pair.size_bytes if ready else pair.download_bytes, pair.precision, pair.licence, pair.gated),
         tr("ready") if ready else tr("incomplete") if pair.state == "incomplete" else "",
         draft=draft_words(pair.draft),
-        about=pair.description,
+        about=tr(pair.description),
         fit=fit,
         bytes=pair.size_bytes,
         loads=pair.id,

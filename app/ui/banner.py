@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Literal
 
 from PySide6.QtCore import QSize, Qt
@@ -14,7 +15,8 @@ from app.ui import theme
 from app.ui.announce import announce
 from app.ui.labels import plain
 
-Until = Literal["dismissed", "ready", "chat", "undone"]
+READ_S = 6.0
+Until = Literal["dismissed", "ready", "chat", "undone", "over"]
 Second = tuple[str, Callable[[], None]]
 
 
@@ -27,6 +29,7 @@ class Banner(QFrame):
         self._run_second: Callable[[], None] | None = None
         self._until: Until = "dismissed"
         self._calm = False
+        self._shown_at = 0.0
         self._icon = QLabel()
         self._icon.setAccessibleName(tr("Warning"))
         self.label = QLabel(wordWrap=True)
@@ -68,8 +71,9 @@ class Banner(QFrame):
     ) -> None:
         """Shows one line; with ``action``, a button that runs ``run`` and closes the banner.
 
-        ``until`` says what ends it besides the user: the engine is "ready", another "chat" is opened, or what was deleted is
-        "undone". ``second`` is the text of a button beside it, which leaves the banner open, and what it runs.
+        ``until`` says what ends it besides the user: the engine is "ready", another "chat" is opened, what was deleted is
+        "undone", or what goes on is "over". ``second`` is the text of a button beside it, which leaves the banner open, and what it
+        runs.
         """
         self._calm = False
         announce(self, text)
@@ -83,11 +87,18 @@ class Banner(QFrame):
         self._show(text, action, run, until, None)
 
     def show_progress(self, text: str, action: str, run: Callable[[], None]) -> None:
-        """A notice about something that goes on and is told again and again, so never aloud; ``action`` ends it."""
+        """A notice about something that goes on and is told again and again, so never aloud; ``action`` ends it.
+
+        Any other message stays long enough to be read, and its button under the mouse, before this takes its place.
+        """
+        matters = self._until != "over" and (not self._calm or not self.action.isHidden())
+        if not self.isHidden() and matters and monotonic() - self._shown_at < READ_S:
+            return
         self._calm = True
-        self._show(text, action, run, "dismissed", None)
+        self._show(text, action, run, "over", None)
 
     def _show(self, text: str, action: str, run: Callable[[], None] | None, until: Until, second: Second | None) -> None:
+        self._shown_at = monotonic()
         self._run_second = second[1] if second else None
         self.second.setText(second[0] if second else "")
         self.second.setVisible(second is not None)

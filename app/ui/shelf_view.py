@@ -47,6 +47,7 @@ class ShelfView(QObject):
         transfer.progressed.connect(lambda text: window.banner.show_progress(text, tr("Cancel"), transfer.cancel))
         transfer.told.connect(window.banner.show_notice)
         transfer.failed.connect(window.banner.show_message)
+        transfer.imported.connect(lambda _chat_id: window.banner.settle("over"))
         transfer.imported.connect(window.do.open_chat)
         QGuiApplication.instance().applicationStateChanged.connect(self._on_application_state)  # type: ignore[union-attr]
 

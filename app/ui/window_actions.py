@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -267,7 +268,7 @@ class WindowActions:
     def pairs(self) -> list[PairEntry]:
         """The pairs on this machine; none where the catalog cannot be read, and the banner says why."""
         try:
-            return list_pairs()
+            return [replace(pair, description=tr(pair.description)) for pair in list_pairs()]
         except SlipstreamError as error:
             self._window.banner.show_message(engine_words(str(error)))
             return []

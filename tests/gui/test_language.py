@@ -8,10 +8,12 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QLocale, QTranslator
 from PySide6.QtWidgets import QDialogButtonBox, QDoubleSpinBox
 
+from app.core.model_rows import Shelf, model_rows
 from app.core.words import tr
 from app.language import speak
 from app.main import Options, Program
 from app.ui.settings_dialog import SettingsDialog
+from engine.models import list_pairs
 from tests.gui.conftest import delete_later, wait_ready
 
 
@@ -34,6 +36,15 @@ def test_our_words_qt_s_words_and_numbers_change_together_and_back(qapp, spoken)
     assert speak("en", qapp) == "en"
     assert tr("Close") == close_button() == "Close" and QDoubleSpinBox(decimals=1, value=0.5).text() == "0.5"
     assert QLocale().name() == "en_US"
+
+
+def test_what_the_catalog_says_of_models_is_said_in_the_language_of_the_window(qtbot, qapp, spoken, window):
+    written = {pair.id: pair.description for pair in list_pairs()}
+    speak("de", qapp)
+    said = {pair.id: pair.description for pair in window.do.pairs()}
+    assert said.keys() == written.keys() and not [key for key in said if said[key] == written[key]]
+    rows = model_rows(Shelf(tuple(list_pairs())), [])
+    assert {row.id: row.about for row in rows}["starter"] == said["starter"]
 
 
 def test_speaking_twice_leaves_one_translator(qapp, spoken):

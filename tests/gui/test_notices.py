@@ -147,3 +147,22 @@ def test_what_went_wrong_and_what_can_be_undone_is_said_aloud_and_no_progress(qt
     banner.show_notice("Exporting: 1 of 500 chats")
     banner.show_notice("Chat deleted.", "Undo", lambda: None)
     assert said == ["The disk is full: free some space.", "Chat deleted."]
+
+
+def test_how_far_something_is_leaves_time_to_read_a_message_and_to_press_its_button(qtbot, monkeypatch):
+    banner = Banner()
+    qtbot.addWidget(banner)
+
+    def go_on() -> str:
+        banner.show_progress("Importing: 50 %", "Cancel", lambda: None)
+        return banner.text
+
+    assert go_on() == "Importing: 50 %"
+    banner.show_notice("Chat deleted.", "Undo", lambda: None)
+    assert go_on() == "Chat deleted."
+    banner.show_message("Another thing goes on already.")
+    assert go_on() == "Another thing goes on already."
+    monkeypatch.setattr(banner_module, "READ_S", 0.0)
+    assert go_on() == "Importing: 50 %"
+    banner.settle("over")
+    assert banner.text == ""

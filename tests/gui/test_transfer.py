@@ -286,6 +286,7 @@ def test_a_large_file_is_taken_in_by_many_steps_that_say_how_far_they_are(qtbot,
     assert any(line.startswith("Reading large.slipchat: ") for line in lines)
     shares = [int(line.split()[-2]) for line in lines if line.startswith("Importing large.slipchat: ")]
     assert len(shares) > 10 and shares == sorted(shares) and shares[-1] == 100
+    assert window.title.text() == "Large" and window.banner.text == "", "how far it is goes when it is over"
     messages = window.services.store.messages(window.services.store.chats()[0].id)
     assert len(messages) == 600 and messages[-1].content.startswith("600 word") and messages[-1].parent_id == messages[-2].id
 

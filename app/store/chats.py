@@ -85,6 +85,13 @@ class ChatStore:
         assert cursor.lastrowid is not None
         return Chat(cursor.lastrowid, title, now, now, False, folder, None, cleaned(options or {}))
 
+    def has_message(self, message_id: int) -> bool:
+        """Whether a message is kept, deleted or not; also where that cannot be told."""
+        try:
+            return self._db.execute("SELECT 1 FROM messages WHERE id = ?", (message_id,)).fetchone() is not None
+        except sqlite3.Error:
+            return True
+
     def copy_chat(self, chat: Chat, messages: Sequence[ChatMessage]) -> Chat:
         """A new chat like ``chat``, written to now, with copies of ``messages``; whole or not at all."""
         now = time.time()

@@ -29,6 +29,10 @@ def purge(
             gone = db.execute("DELETE FROM chats WHERE id = ? AND deleted_at IS NOT NULL", (chat_id,))
             if gone.rowcount:
                 db.execute("DELETE FROM settings WHERE key IN (?, ?)", (f"draft:{chat_id}", f"edits:{chat_id}"))
+        # What was written for them and not sent goes, too.
+        edits = """UPDATE settings SET value = json_remove(value, '$."' || ?1 || '"')
+            WHERE key = 'edits:' || (SELECT chat_id FROM messages WHERE id = ?1) AND json_valid(value)"""
+        db.executemany(edits, lone)
         db.executemany("DELETE FROM messages WHERE id = ?", lone)
         if indexed:
             # The index only notes what is gone; merging it is what takes the words out.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import monotonic
 
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtGui import QPainter, QPaintEvent
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QHBoxLayout, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from app.core.attachments import LONGEST, is_editable, pasted
 from app.core.chat import Attachment
@@ -45,6 +46,7 @@ class Composer(QWidget):
         self.button = QPushButton()
         self.button.clicked.connect(self._on_button)
         self._busy = False
+        self._sent_at = 0.0  # by the button
         self._came: list[AttachmentChip] = []  # with the last paste or drop on the editor
         self._came_as_text = False
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
@@ -187,4 +189,9 @@ class Composer(QWidget):
             self.restyle()
 
     def _on_button(self) -> None:
-        (self.stop_asked if self._busy else self.send_asked).emit()
+        """Sends or stops. The second press of a double click on Send does not stop what the first one began."""
+        if not self._busy:
+            self._sent_at = monotonic()
+            self.send_asked.emit()
+        elif (monotonic() - self._sent_at) * 1_000 > QApplication.doubleClickInterval():
+            self.stop_asked.emit()

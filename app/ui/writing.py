@@ -82,10 +82,14 @@ class Writing(QObject):
     def _save_edits(self) -> None:
         self._edited.stop()
         chat = self._talk.chat
-        edits = {str(message_id): text for message_id, text in self._editing.unsent.items() if message_id in self._talk.tree}
+        edits = {str(message_id): text for message_id, text in self._editing.unsent.items() if self._can_return(message_id)}
         if chat is not None and edits != self._kept_edits:
             self._kept_edits = edits
             self._talk.remember(f"edits:{chat.id}", edits)
+
+    def _can_return(self, message_id: int) -> bool:
+        """Whether a message is there, or deleted and can be brought back."""
+        return message_id in self._talk.tree or self._window.services.store.has_message(message_id)
 
     # Files
 

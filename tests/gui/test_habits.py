@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import QPoint, QSize
+from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QDialog
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QDialog
 
 from app.commands import COMMANDS, MENUS
 from app.ui import theme
@@ -129,3 +130,17 @@ def test_every_colour_of_a_text_can_be_read(base, text):
             assert contrast(colour, ground) >= 4.5
         assert contrast(colours.warning_back, colours.text) >= 7
     assert contrast(theme._from_colours(ground.rgb(), QColor(text).rgb(), True).line, ground) >= 3
+
+
+def test_a_double_click_on_send_sends_and_does_not_stop(qtbot, window, loader):
+    loader.script.rate, loader.script.tokens = 100.0, 1_000
+    button = window.composer.button
+    window.composer.set_text("Why?")
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert button.text() == "Stop"
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert window.services.client.busy and button.text() == "Stop"
+    qtbot.wait(QApplication.doubleClickInterval() + 50)
+    QTest.mouseClick(button, Qt.MouseButton.LeftButton)
+    wait_ready(qtbot, window.services.client)
+    assert window.services.conversation.messages[-1].state == "stopped"

@@ -99,6 +99,7 @@ def test_the_one_button_sends_then_stops_then_sends(qtbot, window, loader):
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert button.text() == "Stop" and button.isEnabled()
     qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.wait(QApplication.doubleClickInterval() + 50)  # a quicker one is the end of a double click on Send
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert button.text() == "Stopping" and not button.isEnabled()
     wait_ready(qtbot, window.services.client)

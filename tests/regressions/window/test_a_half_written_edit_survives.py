@@ -68,3 +68,19 @@ def test_it_goes_for_good_with_its_chat(window, chat):
     assert kept(window, chat) != {}
     window.services.shelf.delete_for_good([chat.id])
     assert kept(window, chat) == {}
+
+
+def test_it_comes_back_with_its_message_and_goes_for_good_with_it(window, chat):
+    write(window, "Why not?")
+    question = window.services.conversation.messages[0].id
+    window.do.delete_message()
+    window.do.undo_delete()
+    window.do.edit_message()
+    assert window.transcript.editing.editor.text == "Why not?"
+    window.do.delete_message()
+    window.writing.save()
+    assert kept(window, chat) == {str(question): "Why not?"}
+    window.services.shelf.delete_for_good([], [question])
+    assert kept(window, chat) == {}
+    window.writing.save()
+    assert kept(window, chat) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 import threading
@@ -22,6 +23,7 @@ from engine.decoding.controller import Controller
 from engine.decoding.costs import cached_costs, measure_costs
 from engine.decoding.exactness import WIDEST, Exactness
 from engine.decoding.odds import LookupOdds
+from engine.draft_check import kept_first_guesses
 from engine.drafters.dflash.drafter import DFlashDrafter
 from engine.drafters.dflash.loading import load_draft
 from engine.drafters.lookup import LookupDrafter
@@ -46,6 +48,8 @@ from engine.prefix.opening import open_prefix_cache
 from engine.targets.loading import load_target
 from engine.targets.protocol import Target
 from engine.text.chat import stop_token_ids, thinking_switch
+
+log = logging.getLogger(__name__)
 
 
 def load(
@@ -136,18 +140,35 @@ def _controllers(
     return {mode: Controller(costs, block if mode == "dflash" else 1, odds) for mode in drafters}, exactness
 
 
+def _doubts(found: _Found, target: Target, tokenizer: Any, options: LoadOptions, report: _Reporter) -> tuple[str, ...]:
+    """A notice where the draft in use guesses implausibly badly: nothing else tells that it is read wrongly."""
+    draft, folder = found.drafters.get("dflash"), found.pair.draft
+    if not isinstance(draft, DFlashDrafter) or folder is None:
+        return ()
+    report("Checking the draft", 0.93)
+    files = [f"{file} {file.stat().st_mtime_ns}" for file in weight_files(folder)]  # another draft may have the same sizes
+    identity = [*cost_identity(found.pair, draft.block_length, options), repr(draft.model.convention), *files]
+    try:
+        notice = kept_first_guesses(cache_folder() / "costs", identity, target, tokenizer, draft, report.cancel).notice
+    except ModelError as error:  # a template or a model that fails here fails when it is asked, and says so there
+        log.warning("the draft was not checked: %s", error)
+        return ()
+    return () if notice is None else (notice,)
+
+
 def _assemble(parts: _Parts, report: _Reporter) -> Engine:
     """The engine around a loaded target, with the draft learned from the user's chats where that is wanted and there is one."""
     target, tokenizer, options = parts.target, parts.tokenizer, parts.options
     found = _find_draft(parts, report)
     resolved, drafters = found.pair, found.drafters
     controllers, exactness = _controllers(resolved, target, drafters, options, report)
+    doubts = _doubts(found, target, tokenizer, options, report)
     report("Measuring this machine", 0.95)
     chunk = kept_chunk(cache_folder() / "costs", cost_identity(resolved, 0, options), lambda: measure_chunk(target))
     info = replace(
         _info(resolved, target, drafters, found.reason, options),
         exact_widths=exactness.widths if exactness else (),
-        notices=missing_parts(resolved.target, tokenizer) + found.notices,
+        notices=missing_parts(resolved.target, tokenizer) + found.notices + doubts,
         learned=found.learned,
         costs=next((controller.costs for controller in controllers.values()), None),
         thinking_switch=thinking_switch(tokenizer),

@@ -15,6 +15,7 @@ SENTENCES: tuple[str, ...] = (
     mark("Loading the tokenizer"),
     mark("Loading the draft"),
     mark("Measuring this machine"),
+    mark("Checking the draft"),
     mark("Opening the prefix cache"),
     mark("Ready"),
     mark("Loading was cancelled: nothing was loaded."),
@@ -47,6 +48,11 @@ SENTENCES: tuple[str, ...] = (
     mark("The draft {name} belongs to another target ({reason}): choose the draft made for this one."),
     mark("The draft in {folder} {reason}: it is not a complete DFlash checkpoint."),
     mark("The draft learned from your chats cannot be used, so the pair's own is ({reason})"),
+    mark(
+        "In a short check the draft's first guess was right {right} of {cycles} times: it was probably trained for another "
+        "model, or its files are of a kind that is read wrongly. Answers stay the model's own, but nothing is gained: choose "
+        "another draft or none."
+    ),
     mark(
         "This model has no chat template, so it is given the bare text: choose a model that is trained to chat where an answer is "
         "wanted."

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from engine import cli
+from engine import cli, draft_check
 from engine.engine import Engine
 from engine.models import ResolvedPair
 from engine.sampling_options import sampling_settings
@@ -37,6 +37,12 @@ RUN_FIELDS = [
 def pair(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -> str:
     """TARGET+DRAFT of a tiny random pair, loaded anew by each command as a user's would be."""
     return write_pair(tmp_path_factory.mktemp("pair"), starter)
+
+
+@pytest.fixture(autouse=True)
+def no_word_on_the_random_draft(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That it cannot guess is told in ``test_draft_check``; here stderr holds what the commands say themselves."""
+    monkeypatch.setattr(draft_check, "IMPLAUSIBLE", 0.0)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from app.core.engine_sentences import IN_WINDOW, SENTENCES
 from app.core.engine_words import engine_words
 from app.core.words import unbroken, use_language
 from engine import ContextFull, ContextOverflow, RequestError, Trimmed
+from engine.draft_check import FirstGuesses
 from engine.errors import ModelError, NotEnoughMemory
 from engine.models.checkpoint import Config
 from engine.models.gguf_file import GgufFile
@@ -56,6 +57,9 @@ def test_errors_as_the_engine_raises_them_are_known(german):
     for error in (ContextOverflow(9_000, 8_192), NotEnoughMemory("Qwen", 32_768, 9_000_000_000, 5_000_000_000), empty.value):
         assert engine_words(str(error)) != str(error)
     assert engine_words(Trimmed(3, 1_200, 0.0).reason).startswith("Der Chat passt nicht in den Kontext")
+    assert engine_words(FirstGuesses(1, 8, 9).notice).startswith(
+        "In einer kurzen Prüfung war der erste Vorschlag des Entwurfsmodells 1 von 8"
+    )
     assert engine_words(ContextFull(8_192, 0.0).reason).startswith("Der Kontext von 8.192 Token ist voll")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QMimeData, Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from app.core.options import RANGES, SEEDS, SYSTEM_LENGTH, ChatOptions, Preset
 from app.core.words import mark, tr
 from app.ui import theme
+from app.ui.prompt_edit import local_files
 from app.ui.wheel import let_wheel_pass
 
 SETTLE_MS = 400
@@ -40,6 +41,17 @@ NUMBERS: dict[str, tuple[str, float, str]] = {
     "frequency_penalty": (mark("Frequency penalty"), 0.1, mark("Taken off a token for each time it is in the answer; 0 is off")),
     "max_tokens": (mark("Longest answer"), 256, mark("In tokens")),
 }
+
+
+class Instructions(QPlainTextEdit):
+    """Takes text; files are the window's, which attaches them, where this would write their addresses."""
+
+    def canInsertFromMimeData(self, source: QMimeData) -> bool:
+        return not local_files(source) and super().canInsertFromMimeData(source)
+
+    def insertFromMimeData(self, source: QMimeData) -> None:
+        if not local_files(source):
+            super().insertFromMimeData(source)
 
 
 class OptionsPanel(QScrollArea):
@@ -64,7 +76,7 @@ class OptionsPanel(QScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self.commit)
-        self.preset, self.system = QComboBox(), QPlainTextEdit()
+        self.preset, self.system = QComboBox(), Instructions()
         self.too_long = QLabel(wordWrap=True)
         self.too_long.hide()
         self.numbers: dict[str, QSpinBox | QDoubleSpinBox] = {name: self._number(name) for name in NUMBERS}

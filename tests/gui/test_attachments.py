@@ -51,15 +51,18 @@ def test_the_button_attaches_files_and_says_which_it_cannot(qtbot, window, file,
     assert window.composer.button.isEnabled()
 
 
-@pytest.mark.parametrize("target", ["window", "editor", "answer"])
-def test_files_can_be_dropped_on_the_window_the_editor_and_the_chat(qtbot, window, file, target):
+@pytest.mark.parametrize("target", ["window", "editor", "answer", "instructions"])
+def test_files_can_be_dropped_on_the_window_the_editor_the_chat_and_its_options(qtbot, window, file, target):
     write(qtbot, window, "Why?")
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
     wait_ready(qtbot, window.services.client)
     answer = window.transcript.answers[-1].body.widgets[0]
-    targets = {"window": window, "editor": window.composer.edit.viewport(), "answer": answer.viewport()}
+    window.do.toggle_options()
+    instructions = window.options.panel.system
+    targets = {"window": window, "editor": window.composer.edit.viewport(), "answer": answer.viewport(),
+               "instructions": instructions.viewport()}  # fmt: skip
     drop(targets[target], file)
-    assert names(window) == ["poem.txt"] and window.composer.text() == ""
+    assert names(window) == ["poem.txt"] and window.composer.text() == instructions.toPlainText() == ""
 
 
 def test_files_can_be_pasted(qtbot, window, file):

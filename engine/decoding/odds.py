@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from functools import cache
 
 from engine.drafters.protocol import Foreseen
 
@@ -29,11 +30,11 @@ class LookupOdds:
         """A new answer: it is expected to be like the long run."""
         self._right = [PRIOR * chance for chance in self._long_run]
         self._seen = [PRIOR] * len(self._long_run)
+        self._chances = list(self._long_run)
 
     def chance(self, foreseen: Foreseen) -> float:
         """The chance that a foreseen token is right."""
-        index = _class(foreseen)
-        return self._right[index] / self._seen[index]
+        return self._chances[_class(foreseen)]
 
     def observe(self, outcomes: Sequence[tuple[Foreseen, bool]]) -> None:
         """What came of foreseen tokens: what spoke for each, and whether it was right."""
@@ -41,6 +42,7 @@ class LookupOdds:
             index = _class(foreseen)
             self._right[index] = self._right[index] * FORGET + right
             self._seen[index] = self._seen[index] * FORGET + 1
+            self._chances[index] = self._right[index] / self._seen[index]
             self._long_run[index] += LONG_RUN * (right - self._long_run[index])
 
     def expected(self, ahead: Sequence[Foreseen], widths: Sequence[int]) -> list[float]:
@@ -58,5 +60,6 @@ class LookupOdds:
         return results
 
 
+@cache
 def _class(foreseen: Foreseen) -> int:
     return bisect.bisect_right(CLASSES, foreseen.matched) - 1 + (len(CLASSES) if foreseen.doubtful else 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 import mlx.core as mx
 
@@ -12,6 +12,7 @@ from engine.events import Mode
 PLACES = 64  # how many earlier places are looked at, the latest first
 LONGEST = 64  # a match of so many tokens counts as no longer
 FAITH = 4  # after a match of so many tokens, one that comes differently may have been changed on purpose
+_BY_LENGTH = [Foreseen(min(length, LONGEST)) for length in range(2 * LONGEST)]  # made once: this is asked for in every step
 
 
 class LookupDrafter:
@@ -52,12 +53,14 @@ class LookupIndex:
     @property
     def ahead(self) -> list[Foreseen]:
         """What speaks for each of at most ``LONGEST - 1`` tokens to propose; a match counts up to ``LONGEST``."""
-        if self._source < 0:
+        tokens = self._following(LONGEST - 1)
+        if not tokens:
             return []
-        before, foreseen = self._newest(), []
-        for index, token in enumerate(self._following(LONGEST - 1)):
-            foreseen.append(Foreseen(min(self._length + index, LONGEST), before in self._wrong))
-            before = before[1], token
+        earlier, newest = self._newest()
+        foreseen = _BY_LENGTH[self._length : self._length + len(tokens)]
+        for index, before in enumerate(zip([earlier, newest, *tokens], [newest, *tokens[:-1]], strict=False)):
+            if before in self._wrong:
+                foreseen[index] = Foreseen(foreseen[index].matched, doubtful=True)
         return foreseen
 
     def extend(self, tokens: Sequence[int]) -> list[tuple[Foreseen, bool]]:
@@ -79,15 +82,16 @@ class LookupIndex:
 
     def propose(self, length: int) -> list[int]:
         """The next ``length`` tokens, fewer where one ends the answer. Where they reach the newest, it goes round again."""
-        return list(self._following(length))
+        return self._following(length)
 
-    def _following(self, length: int) -> Iterator[int]:
-        period = len(self._tokens) - self._source
-        for index in range(length):
-            token = self._tokens[self._source + index % period]
-            yield token
-            if token in self._ends:
-                return
+    def _following(self, length: int) -> list[int]:
+        if self._source < 0:
+            return []
+        following = self._tokens[self._source : self._source + length]
+        while len(following) < length:
+            following += following[: length - len(following)]
+        end = next((place for place, token in enumerate(following) if token in self._ends), length)
+        return following[: end + 1]
 
     def _newest(self) -> tuple[int, int]:
         """The two newest tokens, -1 for one that is not there."""

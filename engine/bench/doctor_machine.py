@@ -93,7 +93,8 @@ def mlx() -> Verdict:
 def engine_imports() -> Verdict:
     """Whether all that the engine is made of can be imported."""
     try:
-        import engine.loading  # noqa: F401
+        import engine.loading
+        import engine.server.run  # noqa: F401
     except Exception as error:
         return failed(f"a part cannot be imported ({type(error).__name__}: {one_line(error)})", AGAIN)
     return ok("every part can be imported")

@@ -30,7 +30,9 @@ from engine.server.settings import ServerSettings
 from engine.server.translate import Ask, chat_ask, completion_ask
 from engine.text.tool_calls import ToolCallSplitter, ToolSyntax
 
-MAX_BODY = 16 * 2**20  # bytes; the longest contexts take a few of them
+# Bytes of a body: no text of so many a token fits, and counting the tokens of a longer one would keep others from their answers.
+BYTES_A_TOKEN = 64
+LEAST_BODY, MOST_BODY = 2**20, 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class Api:
         return Starlette(routes=routes, middleware=guards, exception_handlers=handlers)
 
     async def _chat(self, request: Request) -> Response:
-        body = parse(ChatBody, await _read(request))
+        body = parse(ChatBody, await self._read(request))
         self._check_model(body.model)
         ask = chat_ask(body, self._loaded.info, self._settings.exact)
         syntax, tools = self._loaded.syntax, ask.request.tools
@@ -87,13 +89,33 @@ class Api:
         return self._exchange(ChatReply, ask, reader)
 
     async def _completion(self, request: Request) -> Response:
-        body = parse(CompletionBody, await _read(request))
+        body = parse(CompletionBody, await self._read(request))
         self._check_model(body.model)
         ask = completion_ask(body, self._settings.exact)
         return self._exchange(CompletionReply, ask, AnswerReader(False, None, self._loaded.stop_ids))
 
     def _exchange(self, kind: type[Reply], ask: Ask, reader: AnswerReader) -> Exchange:
         return Exchange(self._desk, self._metrics, kind(ask, self._name, reader, self._loaded.vocabulary))
+
+    async def _read(self, request: Request) -> bytes:
+        """The body. Raises ``ApiError`` where it is too long, as soon as that is known."""
+        parts, size = [], 0
+        declared = request.headers.get("content-length", "")
+        context = self._loaded.info.context_length
+        limit = min(MOST_BODY, max(LEAST_BODY, BYTES_A_TOKEN * context))
+        message = f"The body is longer than {limit // 2**20} MiB, the context holds {context:,} tokens: shorten the request."
+        too_long = ApiError(413, message, code="request_too_large")
+        if declared.isdecimal() and int(declared) > limit:
+            raise too_long
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size > limit:
+                    raise too_long
+                parts.append(part)
+        except ClientDisconnect:
+            raise ApiError(400, "The body was not sent to its end.", code="incomplete_body") from None
+        return b"".join(parts)
 
     async def _models(self, _: Request) -> Response:
         return JSONResponse({"object": "list", "data": [self._card()]})
@@ -148,21 +170,3 @@ def public_name(info: PairInfo) -> str:
     """The pair's id, but for one given by its folders only the last one's name: where they lie is nobody's business."""
     target = info.id.partition("+")[0]
     return info.name if os.sep in target and os.path.isdir(target) else info.id
-
-
-async def _read(request: Request) -> bytes:
-    """The body. Raises ``ApiError`` where it is too long, as soon as that is known."""
-    parts, size = [], 0
-    declared = request.headers.get("content-length", "")
-    too_long = ApiError(413, f"The body is longer than {MAX_BODY // 2**20} MiB: shorten the request.", code="request_too_large")
-    if declared.isdecimal() and int(declared) > MAX_BODY:
-        raise too_long
-    try:
-        async for part in request.stream():
-            size += len(part)
-            if size > MAX_BODY:
-                raise too_long
-            parts.append(part)
-    except ClientDisconnect:
-        raise ApiError(400, "The body was not sent to its end.", code="incomplete_body") from None
-    return b"".join(parts)

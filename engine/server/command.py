@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from engine.errors import RequestError
+from engine.server.origins import as_origin
 
 if TYPE_CHECKING:
     from engine.engine import Engine
@@ -75,11 +75,10 @@ def _port(text: str) -> int:
 
 
 def _origin(text: str) -> str:
-    """As browsers name it: scheme, host and port only."""
-    found = re.fullmatch(r"([a-z][a-z0-9+.-]*://[^/?#\s]+)/?", text.lower())
-    if text != "*" and not found:
+    found = as_origin(text)
+    if text != "*" and found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no page's address: give one such as http://localhost:3000, or *")
-    return found[1] if found else text
+    return found or text
 
 
 def _count(text: str) -> int:

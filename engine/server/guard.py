@@ -11,7 +11,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.server.errors import ApiError
+from engine.server.origins import as_origin
 
+# By which containers reach this computer. They end in a name that no web page can own, so they cannot be pointed here by one.
+CONTAINER_NAMES = ("host.docker.internal", "host.containers.internal")
 OPEN_PATHS = ("/health",)  # what a watchdog may ask without the key
 
 
@@ -36,14 +39,15 @@ class Door:
             return ApiError(403, "This server answers to localhost and 127.0.0.1 only: use one of them.", code="host_not_allowed")
         origin = headers.get("origin")
         if origin is not None and "*" not in self._origins and origin not in self._origins:
-            message = f"Web pages from {origin} are not allowed: start the server with --allow-origin {origin}."
+            given = origin if as_origin(origin) else "'*', which allows every page"
+            message = f"Web pages from {origin or 'nowhere'} are not allowed: start the server with --allow-origin {given}."
             return ApiError(403, message, code="origin_not_allowed")
         return None
 
     def _is_local(self, host: str) -> bool:
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         name = name.strip("[]").lower()
-        return name in ("localhost", self._host) or is_loopback(name)
+        return name in ("localhost", self._host, *CONTAINER_NAMES) or is_loopback(name)
 
 
 class KeyCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import secrets
 import time
 from typing import Any
@@ -23,7 +24,6 @@ class Reply:
     def __init__(self, ask: Ask, model: str, reader: AnswerReader, vocabulary: Vocabulary):
         self.ask, self.reader, self._vocabulary = ask, reader, vocabulary
         self._head = {"id": f"{self.prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
-        self._offset = 0
 
     def take(self, event: Event) -> list[dict[str, Any]]:
         """The chunks of a stream that ``event`` makes, the last ones with ``Finished``."""
@@ -67,7 +67,7 @@ class Reply:
 
     def _figures(self, finished: Finished) -> dict[str, Any]:
         record = {name: value for name, value in answer_record(finished, with_text=False).items() if name not in PRIVATE}
-        return record | {"seed": self.ask.request.seed, "notices": self.reader.notices}
+        return record | {"seed": self.ask.request.seed, "notices": [*self.ask.notices, *self.reader.notices]}
 
 
 class ChatReply(Reply):
@@ -141,6 +141,7 @@ class CompletionReply(Reply):
         super().__init__(ask, model, reader, vocabulary)
         self._text = ""
         self._parts: list[dict[str, Any]] = []
+        self._offset, self._decoder = 0, codecs.getincrementaldecoder("utf-8")("replace")
 
     def keep(self, piece: Piece) -> None:
         self._text += piece.text
@@ -166,9 +167,10 @@ class CompletionReply(Reply):
         texts = [self._vocabulary.text(entry.token_id) for entry in piece.logprobs]
         tops = [{self._vocabulary.text(token): max(value, LOWEST) for token, value in entry.top} for entry in piece.logprobs]
         offsets = []
-        for text in texts:
+        for entry in piece.logprobs:
             offsets.append(self._offset)
-            self._offset += len(text)
+            spelled = self._vocabulary.spell(entry.token_id)
+            self._offset += len(self._decoder.decode(spelled))  # a character in several tokens counts with the last
         return {
             "tokens": texts,
             "token_logprobs": [max(entry.logprob, LOWEST) for entry in piece.logprobs],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine import GenerationRequest, Message, PairInfo, RequestError
@@ -12,20 +12,22 @@ from engine.request import ToolCall
 from engine.server.errors import ApiError, as_api_error
 from engine.server.schema import ChatBody, Common, CompletionBody, Part, Tool, Turn
 
-MAX_STOPS = 4
+MAX_STOPS = 64  # editors send a dozen; every one costs time at every token
 COMPLETION_TOKENS = 16  # the OpenAI API's default for /v1/completions
 SAME_NAMES = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "mode")
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request and how its answer is to be given. ``one_call``: the answer ends with its first call of a tool."""
+    """A request and how its answer is to be given. ``one_call``: the answer ends with its first call of a tool.
+    ``notices``: what the client asked for and cannot count on."""
 
     request: GenerationRequest
     stream: bool
     include_usage: bool
     chat: bool
     one_call: bool = False
+    notices: tuple[str, ...] = ()
 
 
 def chat_ask(body: ChatBody, info: PairInfo, exact: bool = False) -> Ask:
@@ -44,7 +46,8 @@ def chat_ask(body: ChatBody, info: PairInfo, exact: bool = False) -> Ask:
         "thinking": _thinking(body, info),
         "exact": exact,
     }
-    return _ask(body, settings, chat=True, one_call=bool(tools) and body.parallel_tool_calls is False)
+    ask = _ask(body, settings, chat=True, one_call=bool(tools) and body.parallel_tool_calls is False)
+    return replace(ask, notices=_unenforced(body)) if tools else ask
 
 
 def completion_ask(body: CompletionBody, exact: bool = False) -> Ask:
@@ -111,7 +114,9 @@ def _content(content: str | list[Part] | None, place: str) -> str:
     if content is None or isinstance(content, str):
         return content or ""
     for index, part in enumerate(content):
-        if part.type != "text" or part.text is None:
+        if part.type == "text" and part.text is None:
+            raise _wrong(f"{place}.{index}.text", f"{place}.{index}.text is missing: send a text.")
+        if part.text is None or part.type != "text":
             raise _wrong(f"{place}.{index}", f"{place}.{index} has the type {part.type}: this server reads text parts only.")
     return "".join(part.text or "" for part in content)
 
@@ -122,13 +127,17 @@ def _tools(body: ChatBody) -> tuple[str, ...]:
         raise _wrong("tool_choice", "tool_choice can be auto or none: a model cannot be made to call a tool here.")
     if choice == "none":
         return ()
-    return tuple(_tool(tool, f"tools.{index}.function") for index, tool in enumerate(body.tools or ()))
+    return tuple(_tool(tool) for tool in body.tools or ())
 
 
-def _tool(tool: Tool, place: str) -> str:
-    if tool.function.strict:
-        raise _wrong(f"{place}.strict", f"{place}.strict cannot be used: no form can be enforced, so leave it out.")
-    return json.dumps(tool.model_dump(exclude_none=True), ensure_ascii=False)
+def _tool(tool: Tool) -> str:
+    return json.dumps(tool.model_dump(exclude_none=True, exclude={"function": {"strict"}}), ensure_ascii=False)
+
+
+def _unenforced(body: ChatBody) -> tuple[str, ...]:
+    """The openai package's helpers send ``strict`` always and cannot leave it out: so it is no error, but never passed over."""
+    names = [tool.function.name for tool in body.tools or () if tool.function.strict]
+    return (f"strict is not enforced: check the arguments of calls of {', '.join(names)}.",) if names else ()
 
 
 def _thinking(body: ChatBody, info: PairInfo) -> bool | None:

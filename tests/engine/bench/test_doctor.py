@@ -207,3 +207,11 @@ def test_an_examination_that_breaks_is_reported_and_does_not_stop_the_rest() -> 
     assert not report["ok"] and told == report["checks"] and told[-1]["detail"] == "fine"
     assert told[-2]["detail"] == "could not be examined (RuntimeError: first line)"
     assert data_folder() is not None
+
+
+def test_a_part_that_only_the_server_needs_is_missed_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("engine.server.run")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)  # its import then fails
+    verdict = doctor_machine.engine_imports()
+    assert verdict.state == "failed" and "uvicorn" in verdict.detail

@@ -132,6 +132,19 @@ def test_completions_go_on_with_the_bare_prompt(server: Served, engine: Engine) 
     assert "".join(chunk.choices[0].text for chunk in stream) == wanted
 
 
+def test_the_places_of_tokens_in_a_completion_count_characters_not_their_parts(server: Served) -> None:
+    answer = server.post("/v1/completions", prompt="The emoji is: 😀 😀 😀 😀 😀", max_tokens=12, logprobs=0).json()["choices"][0]
+    assert answer["text"] == " 😀" * 6, "each is two tokens: a space with a part of the character, and the rest of it"
+    assert answer["logprobs"]["text_offset"] == list(range(12))
+
+
+def test_a_dozen_stop_texts_as_editors_send_them_are_taken(server: Served, engine: Engine) -> None:
+    text = generated(engine, "Explain how rainbows form.", max_tokens=12).text
+    stop = text[20:26]
+    answer = server.post(messages=RAINBOW, max_tokens=400, stop=[*(f"<|{index}|>" for index in range(11)), stop]).json()
+    assert answer["choices"][0]["message"]["content"] == text[: text.index(stop)]
+
+
 def test_system_and_developer_turns_and_text_parts_reach_the_model_alike(server: Served, engine: Engine) -> None:
     parts = [{"type": "text", "text": "Explain how "}, {"type": "text", "text": "rainbows form."}]
     texts = [

@@ -27,6 +27,7 @@ BAD_CHATS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"messages": [{"role": "system", "content": "Hi"}]}, "messages", "empty"),
     ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content", "valid"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages.0.content.0", "text parts"),
+    ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages.0.content.0.text", "missing"),
     ({"messages": [USER, {"role": "tool", "content": "4"}]}, "messages.1.tool_call_id", "name the call"),
     ({"model": 7}, "model", "valid string"),
     ({"max_tokens": 0}, "max_tokens", "at least 1"),
@@ -45,7 +46,7 @@ BAD_CHATS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"logit_bias": {"1": 101}}, "logit_bias", "-100 to 100"),
     ({"logit_bias": {"99999999": 1}}, "logit_bias", "last one is 49151"),
     ({"seed": 1.5}, "seed", "valid integer"),
-    ({"stop": ["a", "b", "c", "d", "e"]}, "stop", "up to 4"),
+    ({"stop": ["a"] * 65}, "stop", "up to 64"),
     ({"stop": ""}, "stop", "empty"),
     ({"stop": 7}, "stop", "valid string"),
     ({"logprobs": 3}, "logprobs", "valid boolean"),
@@ -127,8 +128,9 @@ def test_a_prompt_longer_than_the_context_is_refused_with_the_numbers_streamed_o
 
 
 def test_a_huge_body_is_refused_before_it_is_read(server: Served) -> None:
-    assert refusal(server.http.post("/v1/chat/completions", content=b"x" * (17 * 2**20)), 413)["code"] == "request_too_large"
-    parts = (b"x" * 2**20 for _ in range(17))  # without a length
+    """Of a length that no context holds: counting its tokens would keep all others waiting."""
+    assert refusal(server.http.post("/v1/chat/completions", content=b"x" * (2**20 + 1)), 413)["code"] == "request_too_large"
+    parts = (b"x" * 2**19 for _ in range(3))  # without a length
     assert refusal(server.http.post("/v1/chat/completions", content=parts), 413)["code"] == "request_too_large"
 
 
@@ -156,7 +158,7 @@ def test_another_name_for_this_computer_is_refused(server: Served, host: str) ->
     assert refusal(server.http.post("/v1/chat/completions", json=CHAT, headers={"Host": host}), 403)["code"] == "host_not_allowed"
 
 
-@pytest.mark.parametrize("host", ["localhost", "LocalHost:99", "127.0.0.1", "[::1]:8000"])
+@pytest.mark.parametrize("host", ["localhost", "LocalHost:99", "127.0.0.1", "[::1]:8000", "host.docker.internal:8000"])
 def test_this_computer_s_own_names_are_taken(server: Served, host: str) -> None:
     assert server.http.get("/health", headers={"Host": host}).status_code == 200
 
@@ -165,3 +167,9 @@ def test_web_pages_are_refused_unless_allowed(server: Served) -> None:
     answer = server.http.post("/v1/chat/completions", json=CHAT, headers={"Origin": "https://evil.example"})
     assert "--allow-origin https://evil.example" in refusal(answer, 403)["message"]
     assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("origin", ["null", "file://"])
+def test_a_page_that_cannot_be_named_is_told_of_what_would_allow_it(server: Served, origin: str) -> None:
+    answer = server.http.get("/v1/models", headers={"Origin": origin})
+    assert "--allow-origin '*'" in refusal(answer, 403)["message"]

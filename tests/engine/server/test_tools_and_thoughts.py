@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import openai
 import pytest
+from pydantic import BaseModel
 
 from tests.engine.server.conftest import Served
 from tests.engine.text.test_tool_calls import TOOL
@@ -20,6 +22,7 @@ SAID: Any = [  # calls as plain text
     for city in ("Rome", "Oslo")
     for role, content in (("user", "Weather in Paris?"), ("assistant", WRITTEN))
 ] + [{"role": "user", "content": "Weather in Paris?"}]
+UNENFORCED = "strict is not enforced: check the arguments of calls of weather."
 CALL = ("weather", {"city": "Paris"})
 
 
@@ -48,6 +51,23 @@ def test_a_streamed_call_is_the_same_call(caller: Served) -> None:
     assert call.function and (call.index, call.function.name, json.loads(call.function.arguments or "")) == (0, *CALL)
     assert call.id and chunks[-1].choices[0].finish_reason == "tool_calls"
     assert not "".join(chunk.choices[0].delta.content or "" for chunk in chunks).strip()
+
+
+def test_the_openai_package_s_helpers_for_tools_work_and_are_told_what_is_not_enforced(caller: Served) -> None:
+    """They take only tools that are ``strict``."""
+
+    class Weather(BaseModel):
+        city: str
+
+    tool = openai.pydantic_function_tool(Weather, name="weather")
+    completions = caller.client().chat.completions
+    parsed = completions.parse(model="caller", messages=REPEAT, tools=[tool], max_tokens=60)
+    with completions.stream(model="caller", messages=REPEAT, tools=[tool], max_tokens=60) as stream:
+        streamed = stream.get_final_completion()
+    for answer in (parsed, streamed):
+        (call,) = answer.choices[0].message.tool_calls or ()
+        assert call.function.parsed_arguments == Weather(city="Paris")
+    assert (parsed.model_extra or {})["slipstream"]["notices"][0] == UNENFORCED
 
 
 def test_without_tools_or_with_tool_choice_none_the_text_stays_text(caller: Served) -> None:

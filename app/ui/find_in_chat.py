@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QColor, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QPlainTextEdit, QTextEdit
 from shiboken6 import isValid
@@ -42,6 +42,8 @@ class FindInChat(QObject):
         self._hits: list[Hit] = []
         self._place = 0
         self._awaited = False  # the hit to go to is not laid out yet
+        self._placed = QTimer(self, interval=0, singleShot=True)  # what was laid out just now has its place after this
+        self._placed.timeout.connect(self._go_again)
         self._painted: list[QTextEdit | QPlainTextEdit] = []
         self.bar.wanted.connect(lambda _text: self._search())
         self.bar.step_asked.connect(self.step)
@@ -65,6 +67,7 @@ class FindInChat(QObject):
     def close(self) -> None:
         """Hides the bar and every mark."""
         self.bar.stop()
+        self._placed.stop()
         self.bar.hide()
         self._hits = []
         self._paint()
@@ -99,7 +102,11 @@ class FindInChat(QObject):
 
     def _on_laid_out(self) -> None:
         self._again()
-        if self._awaited and not self.bar.isHidden() and self._hits:
+        if self._awaited:
+            self._placed.start()
+
+    def _go_again(self) -> None:
+        if not self.bar.isHidden() and self._hits:
             self._go(last=False)
 
     def _search(self) -> None:
@@ -127,8 +134,8 @@ class FindInChat(QObject):
         if mounted is None:
             return [Hit(message.id)] * written
         hits = self._in_widgets(message.id, mounted, needle)
-        if isinstance(mounted, UserMessage) and len(hits) < written:
-            mounted.show_all()
+        if isinstance(mounted, UserMessage) and len(hits) < written and mounted.show_all():
+            self._placed.start()
             hits = self._in_widgets(message.id, mounted, needle)
         if slices().waiting:  # what is not laid out yet is found all the same
             hits += [Hit(message.id)] * (written - len(hits))

@@ -65,16 +65,17 @@ class UserMessage(QWidget):
         """What holds the text on show."""
         return [*self._texts]
 
-    def show_all(self) -> None:
-        """Lays the whole message out, a very long one over several turns."""
+    def show_all(self) -> bool:
+        """Lays the whole message out, a very long one over several turns. False: it was already."""
         if self._more.isHidden():
-            return
+            return False
         self._more.hide()
         first, *rest = cut_text(self.message.content, PIECE)
         self._texts[0].show_plain(first)
         self._texts[0].fit()
         for piece in rest:
             slices().run(self, len(piece), partial(self._add_text, piece))
+        return True
 
     def _add_text(self, text: str) -> None:
         block = TextBlock(tr("Your message"), self._text_size, self)

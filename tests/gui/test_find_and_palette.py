@@ -104,6 +104,24 @@ def test_a_hit_in_a_part_that_is_not_laid_out_yet_is_counted_at_once_and_gone_to
     qtbot.waitUntil(lambda: not shown.visibleRegion().isEmpty(), timeout=5_000)
 
 
+@pytest.mark.parametrize("lines", [300, 3_000])
+def test_a_hit_at_the_end_of_a_long_message_is_in_view(qtbot, window, lines):
+    store = window.services.store
+    chat = store.create_chat("Long")
+    store.add_message(chat.id, "user", "".join(f"line {number} of it\n" for number in range(lines)) + "the very end", "sent")
+    window.do.open_chat(chat.id)
+    find(qtbot, window, "very end")
+    view = window.transcript.viewport()
+
+    def is_seen() -> bool:
+        hit = window.finder.hits[0]
+        return hit.widget is not None and view.rect().contains(hit.widget.mapTo(view, hit.widget.cursorRect(hit.cursor).center()))
+
+    qtbot.waitUntil(lambda: not slices().waiting and is_seen(), timeout=5_000)
+    qtbot.wait(50)
+    assert is_seen() and window.finder.bar.count.text() == "1 of 1"
+
+
 def test_another_chat_is_searched_for_the_same_word(qtbot, window, chat):
     finder = find(qtbot, window, "rainbow")
     window.do.new_chat()

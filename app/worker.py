@@ -170,7 +170,7 @@ class EngineWorker(QObject):
         def work() -> None:
             try:
                 self._loader.check(pair)
-            except engine.ModelError:
+            except Exception:  # a fault in the check, too, is no reason to give up what is loaded
                 if self._engine is not None:
                     self.mailbox.post(job_id, Loaded(self._engine.info))
                 raise

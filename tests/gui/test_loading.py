@@ -226,6 +226,14 @@ def test_a_model_that_is_refused_before_it_is_read_leaves_the_loaded_one_in_use(
     assert engine.requests and window.services.conversation.messages[-1].state == "done"
 
 
+def test_a_fault_while_a_model_is_checked_leaves_the_loaded_one_in_use(qtbot, window, loader):
+    loader.script.refusal = RuntimeError("a config nobody thought of")
+    window.do.load_model("odd")
+    qtbot.waitUntil(lambda: "RuntimeError" in window.banner.text, timeout=5_000)
+    client = window.services.client
+    assert client.state is EngineState.READY and client.pair == "scripted" and not loader.engines[0].closed
+
+
 def test_the_real_loader_refuses_what_is_not_here_and_what_cannot_fit_before_it_gives_anything_up(starter, monkeypatch):
     load_engine.check("starter")
     with pytest.raises(ModelError, match="no-such"):

@@ -39,6 +39,8 @@ class EngineLike(Protocol):
 
     def use_learned(self, on: bool) -> EngineLike: ...
 
+    def forget_prefixes(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -230,6 +232,17 @@ class EngineWorker(QObject):
                 engine.forget_learned()
             if self._engine is not None:
                 self._use_learned(job_id, choice == "learned")
+
+        self._run(job_id, cancel, work)
+
+    @Slot(int, object)
+    def forget_prefixes(self, job_id: int, cancel: threading.Event) -> None:
+        """Deletes what is kept of prompts, by the loaded engine and on disk: a chat is to be gone for good."""
+
+        def work() -> None:
+            if self._engine is not None:
+                self._engine.forget_prefixes()
+            engine.forget_prefixes()
 
         self._run(job_id, cancel, work)
 

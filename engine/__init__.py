@@ -41,6 +41,7 @@ from engine.kernels.blas import use_fast_blas
 from engine.learned import forget_all as forget_learned
 from engine.learned import forget_runs
 from engine.options import LoadOptions
+from engine.prefix.forgetting import forget_prefixes
 from engine.request import GenerationRequest, Message, SparsePrefill
 from engine.text.thinking import Split, ThinkingSplitter, split_thinking
 from engine.training.settings import DataProgress, Evaluated, TrainingEvent, TrainingFinished, TrainingSettings, TrainingStep
@@ -99,6 +100,7 @@ __all__ = [
     "check",
     "compare_tokens",
     "forget_learned",
+    "forget_prefixes",
     "forget_runs",
     "identity_reason",
     "load",

@@ -185,6 +185,13 @@ class Engine:
         self.close()
         return changed
 
+    def forget_prefixes(self) -> None:
+        """Forgets what is kept of prompts, in memory and on disk: for when a chat is deleted for good."""
+        self._check_owner()
+        self._drop_unsettled()  # first: what it recorded is kept when it ends
+        if self._prefix is not None:
+            self._prefix.forget()
+
     def close(self) -> None:
         """Gives the weights back; a second call changes nothing."""
         if self._closed:

@@ -117,6 +117,9 @@ class ScriptedEngine:
             raise self.script.settle_error
         return self.settled < self.script.settle_steps
 
+    def forget_prefixes(self) -> None:
+        assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
+
     def learn(self, chats: Sequence[Sequence[Message]], cancel: threading.Event) -> Iterator[TrainingEvent]:
         """``script.learning_steps`` steps, going on where an earlier call with the same chats was cancelled."""
         assert threading.get_ident() == self._thread, "MLX streams belong to their thread"

@@ -106,6 +106,7 @@ SENTENCES: tuple[str, ...] = (
     mark("This model has no draft to go on from: choose a pair with a draft."),
     mark("Drafts of {family} models cannot be trained here: choose another pair."),
     mark("What was learned in {folder} cannot be deleted ({reason}): delete it by hand."),
+    mark("What is kept of prompts in {folder} cannot be deleted ({reason}): delete it by hand."),
     mark("What was learned cannot be kept in {folder} ({reason}): make room on the disk."),
     # Getting models: what happened
     mark("The certificate of {host} is not trusted here"),

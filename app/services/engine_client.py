@@ -79,6 +79,7 @@ class EngineClient(QObject):
     _count = Signal(int, object, object)
     _learn = Signal(int, object, object)
     _choose = Signal(int, str, object)
+    _forget = Signal(int, object)
     _finish = Signal()
 
     def __init__(self, loader: Loader = load_engine, parent: QObject | None = None):
@@ -91,7 +92,7 @@ class EngineClient(QObject):
         self._job: _Job | None = None
         self._count_job: _Job | None = None
         self._to_count: tuple[tuple[Message, ...], ...] | None = None
-        self._asides: dict[int, _Job] = {}  # what nobody waits for: learning, and choosing a draft
+        self._asides: dict[int, _Job] = {}  # what nobody waits for: learning, choosing a draft, forgetting prefixes
         self._thread = QThread(self)
         self._thread.setObjectName("engine")
         self._worker = EngineWorker(loader)
@@ -99,7 +100,8 @@ class EngineClient(QObject):
         for signal, slot in ((self._load, self._worker.load), (self._unload, self._worker.unload),
                              (self._generate, self._worker.generate),
                              (self._count, self._worker.count), (self._learn, self._worker.learn),
-                             (self._choose, self._worker.choose_draft), (self._finish, self._worker.finish)):  # fmt: skip
+                             (self._choose, self._worker.choose_draft), (self._forget, self._worker.forget_prefixes),
+                             (self._finish, self._worker.finish)):  # fmt: skip
             signal.connect(slot, Qt.ConnectionType.QueuedConnection)
         self._worker.woke.connect(self._on_woke, Qt.ConnectionType.QueuedConnection)
         self._timer = QTimer(self, interval=DRAIN_MS)
@@ -161,6 +163,13 @@ class EngineClient(QObject):
         job = self._new_job("choose")
         self._asides[job.id] = job
         self._choose.emit(job.id, choice, job.cancel)
+
+    def forget_prefixes(self) -> None:
+        """Deletes what is kept of prompts, in memory and on disk, as soon as the worker is free; also where no model is loaded."""
+        self.pause_learning()
+        job = self._new_job("forget prefixes")
+        self._asides[job.id] = job
+        self._forget.emit(job.id, job.cancel)
 
     @property
     def is_learning(self) -> bool:
@@ -284,7 +293,7 @@ class EngineClient(QObject):
             log.warning("%s failed: %s\n%s", job.kind, payload.message, payload.details)
         elif isinstance(payload, Ended):
             del self._asides[job.id]
-            if job.kind == "learn" or job.failure is not None:
+            if job.kind == "learn" or (job.kind == "choose" and job.failure is not None):
                 self.learning_ended.emit(job.failure)
         elif isinstance(payload, TrainingEvent):
             self.learning.emit(payload)

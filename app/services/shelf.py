@@ -38,12 +38,13 @@ class Deleted:
 
 
 class Shelf(QObject):
-    """``deleted(Deletion)`` follows what can be taken back, ``settled()`` what was taken back or no longer can be; the list of
-    chats follows ``Conversation.chats_changed``.
+    """``deleted(Deletion)`` follows what can be taken back, ``settled()`` what was taken back or no longer can be; ``purged()``
+    what was taken off the disk; the list of chats follows ``Conversation.chats_changed``.
     """
 
     deleted = Signal(object)
     settled = Signal()
+    purged = Signal()
 
     def __init__(self, store: ChatStore, conversation: Conversation, parent: QObject | None = None):
         super().__init__(parent)
@@ -147,11 +148,13 @@ class Shelf(QObject):
         self._forget(lambda deletion: deletion.chat_id in chat_ids or deletion.message_id in message_ids)
         self._change(lambda: self._store.purge_chats(chat_ids))
         self._change(lambda: self._store.purge_messages(message_ids))
+        self.purged.emit()
 
     def tidy(self) -> None:
         """Takes off the disk what was deleted more than ``KEPT_DAYS`` ago. For the start of the program."""
         try:
-            self._store.purge_deleted(before=time.time() - KEPT_DAYS * 86_400)
+            if self._store.purge_deleted(before=time.time() - KEPT_DAYS * 86_400):
+                self.purged.emit()
         except StoreError as error:
             log.warning("old deleted chats stay on the disk: %s", error)
 

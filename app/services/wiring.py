@@ -41,6 +41,7 @@ class Services(QObject):
         self.meter = MeterFeed(self.client, self)
         self.conversation = Conversation(self.store, self.client, self.settings, self)
         self.shelf = Shelf(self.store, self.conversation, self)
+        self.shelf.purged.connect(self.client.forget_prefixes)  # they hold the tokens of what is gone
         self.shelf.tidy()
         self.comparisons = ComparisonHistory(ComparisonStore(self.store), self.conversation.comparison, self)
         self.transfer = Transfer(self.store, self.conversation, self)

@@ -162,14 +162,16 @@ class ChatStore:
         with in_words(self._path):
             purge(self._db, self._indexed, chat_ids)
 
-    def purge_deleted(self, before: float) -> None:
-        """Takes off the disk what was deleted before that time (seconds since 1970), and backups that are older."""
+    def purge_deleted(self, before: float) -> bool:
+        """Takes off the disk what was deleted before that time (seconds since 1970), and backups that are older; True where chats
+        or messages were."""
         with in_words(self._path):
             old = self._db.execute("SELECT id FROM chats WHERE deleted_at < ?", (before,)).fetchall()
-            purge(self._db, self._indexed, [row[0] for row in old], before)
+            purged = purge(self._db, self._indexed, [row[0] for row in old], before)
             for backup in self._path.parent.glob(f"{self._path.name}.backup-v*"):
                 if backup.stat().st_mtime < before:
                     backup.unlink()
+        return purged
 
     def delete_messages(self, message_id: int) -> None:
         """Takes a message and all that follows it, in every branch, out of its chat."""

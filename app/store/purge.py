@@ -15,15 +15,15 @@ _BELOW = """WITH RECURSIVE gone(id) AS
 
 def purge(
     db: sqlite3.Connection, indexed: bool, chat_ids: Sequence[int], before: float = 0.0, message_ids: Sequence[int] = ()
-) -> None:
+) -> bool:
     """Removes those of ``chat_ids`` that are deleted, and of other chats what was deleted before that time (seconds since 1970)
-    and those of ``message_ids`` that are deleted, with what followed them.
+    and those of ``message_ids`` that are deleted, with what followed them. False: there was nothing to remove.
     """
     lone = db.execute("SELECT id FROM messages WHERE deleted_at < ?", (before,)).fetchall()
     for message_id in message_ids:
         lone += db.execute(_BELOW, (message_id,)).fetchall()
     if not chat_ids and not lone:
-        return
+        return False
     with transaction(db):
         for chat_id in chat_ids:
             gone = db.execute("DELETE FROM chats WHERE id = ? AND deleted_at IS NOT NULL", (chat_id,))
@@ -39,3 +39,4 @@ def purge(
             db.execute("INSERT INTO message_index(message_index) VALUES ('optimize')")
     # The log still has the old pages. Where somebody else reads they stay until the next time.
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return True

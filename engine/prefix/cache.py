@@ -99,6 +99,12 @@ class PrefixCache:
         """Forgets what is kept in memory; what is on disk stays."""
         self._ram.clear()
 
+    def forget(self) -> None:
+        """Forgets what is kept in memory and on disk, for every pair, and what waits to be written."""
+        self._ram.clear()
+        if self._disk is not None:
+            self._disk.clear()
+
     def close(self) -> None:
         """Lets the memory go and waits a moment for what is being written."""
         self._ram.clear()

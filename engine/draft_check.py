@@ -24,9 +24,7 @@ from engine.text.chat import encode_chat
 QUESTION = "Write a Python function that returns the larger of two numbers."  # code is where any draft guesses best
 CYCLES = 8
 SLOTS = 4
-IMPLAUSIBLE = (
-    0.2  # of first guesses right: below it are drafts that were not made for this model or are not read as they were meant
-)
+IMPLAUSIBLE = 0.2  # of first guesses right: below it are drafts made for another model or not read as they were meant
 CHUNK = 64  # tokens of a prefill pass: small, as the question is
 FORMAT = 1  # of what is kept, and of how it is measured
 

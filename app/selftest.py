@@ -127,7 +127,7 @@ def _outside(folder: Path) -> Path:
 
 def _no_second_process() -> str:
     process = psutil.Process()
-    others = process.children(recursive=True)
+    others = [child for child in process.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]  # those have ended
     if others:
         raise CheckFailed(f"started {', '.join(' '.join(other.cmdline()[:3]) for other in others)}")
     return f"one process, {process.num_threads()} threads"

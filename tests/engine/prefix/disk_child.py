@@ -7,6 +7,7 @@ import logging
 import os
 import random
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -122,6 +123,7 @@ def hopeless(folder: Path, number: int) -> None:
     """Ends, interrupted while it closes, with far more to write than the time for it allows."""
     disk_writer.Writer.pause = slowly(disk_writer.Writer.pause)  # type: ignore[method-assign]
     disk.CLOSE_S = 0.1
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
     tier = make_tier(folder)
     for token in range(number):
         tier.store(segment([token] * 8, width=2**18))

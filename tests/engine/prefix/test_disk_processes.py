@@ -110,7 +110,7 @@ def test_what_a_program_stored_last_is_written_although_it_ends_without_closing(
 
 def test_an_interrupted_close_still_ends_soon_and_leaves_only_whole_files(tmp_path: Path, request: pytest.FixtureRequest):
     child = start("hopeless", tmp_path, 10)
-    request.addfinalizer(child.kill)
+    request.addfinalizer(lambda: (child.kill(), child.communicate()))
     assert child.stdout is not None and child.stdout.readline() == "closing\n"
     wait_for(lambda: bool(list(tmp_path.glob("*.segment"))), child)
     child.send_signal(signal.SIGINT)

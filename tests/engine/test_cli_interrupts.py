@@ -158,6 +158,7 @@ def test_a_terminal_shows_the_loading_steps_and_clears_them(start) -> None:
     assert "Loading the target 10%" in err and re.fullmatch(r"\d+ tokens · [^\n]* · dflash\n", visible(err))
 
 
+@pytest.mark.slow
 def test_output_that_the_terminal_cannot_show_does_not_end_the_answer(starter: ResolvedPair) -> None:
     command = [sys.executable, "-m", "engine.cli", "generate", "--model", "starter", "--prompt", "Repeat exactly: žluťoučký kůň"]
     variables = os.environ | {"PYTHONIOENCODING": "ascii"}
@@ -170,7 +171,7 @@ def test_output_that_the_terminal_cannot_show_does_not_end_the_answer(starter: R
     assert text.encode("ascii", "backslashreplace") + b"\n" == plain.stdout
 
 
-@pytest.mark.parametrize("arguments", [["models", "list"], ["selftest"]])
+@pytest.mark.parametrize("arguments", [["models", "list"], pytest.param(["selftest"], marks=pytest.mark.slow)])
 def test_a_full_output_is_one_line_and_code_1(arguments: list[str]) -> None:
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "engine.cli", *arguments]

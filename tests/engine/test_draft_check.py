@@ -117,6 +117,7 @@ def notices(pair: str) -> tuple[str, ...]:
     return engine.info.notices
 
 
+@pytest.mark.slow
 def test_a_load_tells_it_and_checks_the_same_files_once(pair: str, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[int] = []
     real = draft_check.first_guesses

@@ -35,7 +35,14 @@ def finished(events: list[Event]) -> Finished:
     return events[-1]
 
 
-@pytest.mark.parametrize("prompt", read_suite()[::12], ids=lambda prompt: prompt.id)
+SOME = read_suite()[::12]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [*SOME[::4], *(pytest.param(prompt, marks=pytest.mark.slow) for prompt in SOME[1:4])],
+    ids=lambda prompt: prompt.id,
+)
 def test_dflash_text_is_plain_text(engine: Engine, prompt) -> None:
     """A sample of the suite; more of it at 256 tokens runs in tests/perf."""
     answers = {
@@ -63,7 +70,7 @@ ADDRESSES = "Repeat this list of addresses:\n\n" + "\n".join(
 
 
 @pytest.mark.parametrize("mode", ["lookup", "dflash"])
-@pytest.mark.parametrize("temperature", [0.0, 0.8])
+@pytest.mark.parametrize("temperature", [0.0, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_copied_text_is_plain_text_and_comes_from_lookups(engine: Engine, mode: str, temperature: float) -> None:
     plain, fast = (run(engine, ADDRESSES, mode=m, max_tokens=45, temperature=temperature, seed=2) for m in ("baseline", mode))
     assert finished(fast).token_ids == finished(plain).token_ids
@@ -78,7 +85,7 @@ def test_a_prescribed_block_length_means_the_draft_alone(engine: Engine) -> None
     assert {cycle.source for cycle in cycles} <= {"draft", None} and max(cycle.proposed for cycle in cycles) == 3
 
 
-@pytest.mark.parametrize("block_length", [2, 5, 16])
+@pytest.mark.parametrize("block_length", [2, pytest.param(5, marks=pytest.mark.slow), 16])
 def test_any_block_length_gives_the_same_text(engine: Engine, block_length: int) -> None:
     plain = finished(run(engine, PALINDROME, mode="baseline", max_tokens=30))
     dflash = finished(run(engine, PALINDROME, mode="dflash", max_tokens=30, block_length=block_length))

@@ -62,6 +62,7 @@ def test_a_draft_for_another_target_is_refused_and_the_number_named(
     assert named in str(caught.value) and "another target" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_tiny_pair_of_another_family_decodes_identically(tmp_path: Path, starter: ResolvedPair) -> None:
     """Random weights: nothing is accepted, everything is rolled back, and the texts must still agree."""
     for family in ("qwen2", "qwen3"):

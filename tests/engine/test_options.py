@@ -120,6 +120,7 @@ def test_a_quantised_draft_keeps_every_projection_in_that_many_bits(pair: str, b
     engine.close()
 
 
+@pytest.mark.slow
 def test_the_starters_stored_draft_is_quantised_anew(starter: ResolvedPair) -> None:
     """It is stored in 5 bits and run in fp32 on the CPU; at 8 bits it must still be right as often, within a token or two."""
     accepted = {}

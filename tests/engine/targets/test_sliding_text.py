@@ -122,7 +122,7 @@ def test_windows_smaller_and_larger_than_a_block_and_a_chunk_give_plain_text(win
             assert text == answer
 
 
-@pytest.mark.parametrize("name", ["gemma3", "gemma4", "gpt_oss"])
+@pytest.mark.parametrize("name", ["gemma3", pytest.param("gemma4", marks=pytest.mark.slow), "gpt_oss"])
 def test_the_engine_answers_the_same_with_and_without_a_draft(name: str, tmp_path: Path, starter: ResolvedPair) -> None:
     """A real checkpoint folder and a random draft: nothing is accepted, all is rolled back, across the window's border."""
     wide = {"vocab_size": 49152}

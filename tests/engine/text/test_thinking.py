@@ -136,6 +136,7 @@ def test_earlier_thoughts_go_to_the_template_apart_from_the_answer(thinker: Any)
     assert "Four." in text and "hm" not in text and text.endswith("<think>\n")
 
 
+@pytest.mark.slow
 def test_the_engine_says_that_the_prompt_left_thinking_open_and_how_long_it_thought(
     starter: ResolvedPair, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_continuing_from_a_draft_counts_what_it_could_before(shop: Workshop, tmp
     assert second.best >= second.before
 
 
+@pytest.mark.slow
 def test_a_run_with_a_time_limit_plans_as_many_steps_as_fit(shop: Workshop, tmp_path: Path) -> None:
     timed = replace(SETTINGS, steps=None, seconds=4.0, evaluate_every=1000)
     end = run(shop, tmp_path, timed)[-1]

@@ -95,6 +95,9 @@ def demo(pair: str = "starter", out: TextIO | None = None) -> int:
     return 0 if len(result["runs"]) == len(DEMO_PROMPTS) else 1
 
 
+PAIR_HELP = "catalog id (starter) or TARGET_PATH[+DRAFT_PATH], each a folder or a hub id"
+
+
 class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line instead of printing the whole usage above it."""
 
@@ -113,38 +116,17 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help=debug_help)
     parser.add_argument("--version", action="version", version=f"slipstream {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    pair_help = "catalog id (starter) or TARGET_PATH[+DRAFT_PATH], each a folder or a hub id"
 
     generate = verbs.add_parser("generate", parents=[common], help="answer one prompt")
-    generate.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
-    generate.add_argument("--prompt", required=True, metavar="TEXT", help="the prompt; - reads it from standard input")
-    generate.add_argument("--mode", choices=MODES, default="auto")
-    generate.add_argument("--max-tokens", type=int, default=512, metavar="N")
-    add_sampling_options(generate)
-    generate.add_argument("--seed", type=int, default=0, metavar="S")
-    generate.add_argument("--no-cache", action="store_true", help="neither use nor fill the prefix cache")
-    overflow = [policy.replace("_", "-") for policy in OVERFLOWS]
-    generate.add_argument("--overflow", choices=overflow, default=overflow[0], help="when the chat does not fit the context")
-    generate.add_argument("--sparse-prefill", type=float, metavar="KEEP", help="read only this share of the prompt: approximate")
-    generate.add_argument("--sparse-scorer", choices=SCORERS, help="what --sparse-prefill keeps (default lexical)")
-    _add_engine_options(generate)
-    generate.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+    _add_generate_arguments(generate)
     generate.set_defaults(run=_generate)
 
     bench = verbs.add_parser("bench", parents=[common], help="both modes on a suite of prompts")
-    bench.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
-    which = bench.add_mutually_exclusive_group()
-    which.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="default: the built-in suite")
-    which.add_argument("--suite", choices=("short", "full"), default="short", help="20 or all 60 prompts of the built-in suite")
-    bench.add_argument("--mode", choices=("dflash", "lookup"), default="dflash", help="what is compared with plain decoding")
-    bench.add_argument("--max-tokens", type=_positive, default=256, metavar="N")
-    _add_engine_options(bench)
-    bench.add_argument("--repeat", type=_positive, default=1, metavar="R")
-    bench.add_argument("--json", type=Path, required=True, metavar="OUT")
+    _add_bench_arguments(bench)
     bench.set_defaults(run=_bench)
 
     serve = verbs.add_parser("serve", parents=[common], help="an OpenAI-compatible server for other programs")
-    serve.add_argument("--model", required=True, metavar="PAIR", help=pair_help)
+    serve.add_argument("--model", required=True, metavar="PAIR", help=PAIR_HELP)
     add_serve_arguments(serve)
     _add_engine_options(serve)
     serve.set_defaults(run=_serve)
@@ -167,6 +149,34 @@ def _parser() -> argparse.ArgumentParser:
     add_models_arguments(models, common)
     models.set_defaults(run=_models)
     return parser
+
+
+def _add_generate_arguments(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--model", required=True, metavar="PAIR", help=PAIR_HELP)
+    verb.add_argument("--prompt", required=True, metavar="TEXT", help="the prompt; - reads it from standard input")
+    verb.add_argument("--mode", choices=MODES, default="auto")
+    verb.add_argument("--max-tokens", type=int, default=512, metavar="N")
+    add_sampling_options(verb)
+    verb.add_argument("--seed", type=int, default=0, metavar="S")
+    verb.add_argument("--no-cache", action="store_true", help="neither use nor fill the prefix cache")
+    overflow = [policy.replace("_", "-") for policy in OVERFLOWS]
+    verb.add_argument("--overflow", choices=overflow, default=overflow[0], help="when the chat does not fit the context")
+    verb.add_argument("--sparse-prefill", type=float, metavar="KEEP", help="read only this share of the prompt: approximate")
+    verb.add_argument("--sparse-scorer", choices=SCORERS, help="what --sparse-prefill keeps (default lexical)")
+    _add_engine_options(verb)
+    verb.add_argument("--json", action="store_true", help="print one JSON object instead of the text")
+
+
+def _add_bench_arguments(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("--model", required=True, metavar="PAIR", help=PAIR_HELP)
+    which = verb.add_mutually_exclusive_group()
+    which.add_argument("--prompts", type=Path, metavar="FILE.jsonl", help="default: the built-in suite")
+    which.add_argument("--suite", choices=("short", "full"), default="short", help="20 or all 60 prompts of the built-in suite")
+    verb.add_argument("--mode", choices=("dflash", "lookup"), default="dflash", help="what is compared with plain decoding")
+    verb.add_argument("--max-tokens", type=_positive, default=256, metavar="N")
+    _add_engine_options(verb)
+    verb.add_argument("--repeat", type=_positive, default=1, metavar="R")
+    verb.add_argument("--json", type=Path, required=True, metavar="OUT")
 
 
 def _add_engine_options(verb: argparse.ArgumentParser) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from engine import Finished, GenerationRequest, Message, compare_tokens, identity_reason, load
+from engine import Finished, GenerationRequest, Message, Mode, compare_tokens, identity_reason, load
 from engine.errors import SlipstreamError
 from engine.models.paths import data_folder
 from engine.verdict import is_near_tie
@@ -25,62 +26,66 @@ def run_selftest(before: Sequence[Check] = (), after: Sequence[Check] = (), devi
 
     ``before`` and ``after`` are done around the engine's own. ``device`` "cpu" or "gpu" overrides MLX's choice.
     """
-    checks: list[dict[str, Any]] = []
-    engine: list[Engine] = []
-    answers: dict[str, Finished] = {}
-
-    def loads() -> str:
-        if device is not None:
-            _use_device(device)
-        engine.append(load("starter"))
-        return f"{engine[0].info.name} on {engine[0].info.device}"
-
-    def loaded() -> Engine:
-        if not engine:
-            raise SlipstreamError("not run, because the pair did not load")
-        return engine[0]
-
-    def answer(mode: Any) -> Callable[[], str]:
-        def check() -> str:
-            *_, last = loaded().generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS, use_cache=False))
-            assert isinstance(last, Finished)
-            if last.statistics.mode != mode or not last.text.strip():
-                raise SlipstreamError(f"answered {last.text!r} in mode {last.statistics.mode}")
-            answers[mode] = last
-            return f"{last.statistics.completion_tokens} tokens, {last.statistics.decode_tok_s:.1f} tokens/s"
-
-        return check
-
-    def identical() -> str:
-        if len(answers) < 2:
-            raise SlipstreamError("not run, because there are no two texts")
-        plain = answers["baseline"].token_ids
-        verdict = compare_tokens(plain, answers["dflash"].token_ids)
-        if verdict.first_difference is None:
-            return f"{verdict.compared} tokens compared"
-        prompt = loaded().encode([Message("user", PROMPT)])
-        margin = loaded().top2_margin([*prompt, *plain[: verdict.first_difference]])
-        if not is_near_tie(margin, loaded().info):
-            raise SlipstreamError(f"the texts differ from token {verdict.first_difference}, at a margin of {margin:.2g} logits")
-        return identity_reason(verdict, loaded().info, margin)  # as 16-bit and quantised numbers round on a GPU
-
-    def serves() -> str:
-        from engine.server.selfcheck import check_server
-
-        return check_server(loaded())
-
-    for name, check in (
+    pair = _StarterPair(device)
+    todo: list[Check] = [
         *before,
         ("data folder is writable", _data_folder_writable),
-        ("starter pair loads", loads),
-        ("plain decoding answers", answer("baseline")),
-        ("DFlash answers", answer("dflash")),
-        ("both texts are identical", identical),
-        ("the server answers", serves),
+        ("starter pair loads", pair.loads),
+        ("plain decoding answers", partial(pair.answers, "baseline")),
+        ("DFlash answers", partial(pair.answers, "dflash")),
+        ("both texts are identical", pair.identical),
+        ("the server answers", pair.serves),
         *after,
-    ):
-        checks.append(_outcome(name, check))
+    ]
+    checks = [_outcome(name, check) for name, check in todo]
     return {"ok": all(check["ok"] for check in checks), "checks": checks}
+
+
+class _StarterPair:
+    """The checks of the starter pair: those after ``loads`` need what it loaded."""
+
+    def __init__(self, device: str | None):
+        self._device = device
+        self._loaded: Engine | None = None
+        self._answers: dict[Mode, Finished] = {}
+
+    @property
+    def _engine(self) -> Engine:
+        if self._loaded is None:
+            raise SlipstreamError("not run, because the pair did not load")
+        return self._loaded
+
+    def loads(self) -> str:
+        if self._device is not None:
+            _use_device(self._device)
+        self._loaded = load("starter")
+        return f"{self._loaded.info.name} on {self._loaded.info.device}"
+
+    def answers(self, mode: Mode) -> str:
+        *_, last = self._engine.generate(GenerationRequest.of(PROMPT, mode=mode, max_tokens=MAX_TOKENS, use_cache=False))
+        assert isinstance(last, Finished)
+        if last.statistics.mode != mode or not last.text.strip():
+            raise SlipstreamError(f"answered {last.text!r} in mode {last.statistics.mode}")
+        self._answers[mode] = last
+        return f"{last.statistics.completion_tokens} tokens, {last.statistics.decode_tok_s:.1f} tokens/s"
+
+    def identical(self) -> str:
+        if len(self._answers) < 2:
+            raise SlipstreamError("not run, because there are no two texts")
+        plain = self._answers["baseline"].token_ids
+        verdict = compare_tokens(plain, self._answers["dflash"].token_ids)
+        if verdict.first_difference is None:
+            return f"{verdict.compared} tokens compared"
+        prompt = self._engine.encode([Message("user", PROMPT)])
+        margin = self._engine.top2_margin([*prompt, *plain[: verdict.first_difference]])
+        if not is_near_tie(margin, self._engine.info):
+            raise SlipstreamError(f"the texts differ from token {verdict.first_difference}, at a margin of {margin:.2g} logits")
+        return identity_reason(verdict, self._engine.info, margin)  # as 16-bit and quantised numbers round on a GPU
+
+    def serves(self) -> str:
+        from engine.server.selfcheck import check_server
+
+        return check_server(self._engine)
 
 
 def _use_device(name: str) -> None:

@@ -22,7 +22,7 @@ test: test-libraries .venv/.dev starter lint
 	@$(python) -m pytest -m "not slow" --ignore=tests/perf -n 2 --dist loadfile
 
 test-all: test-libraries .venv/.dev starter lint
-	@$(python) -m pytest
+	@$(python) -m pytest --hypothesis-profile=fresh
 
 lint: .venv/.dev
 	@$(python) -m ruff check .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,12 @@ from tests.hub_server import HubServer
 settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("fresh", deadline=None)
 settings.load_profile("same")
+
+
+def pytest_collection_finish() -> None:
+    """What is there before the first test is never garbage: the window tests collect after each one, and would walk all of it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -14,26 +14,34 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from PySide6.QtCore import QObject, QTimer, Signal, Slot
 
 import engine
 from app import launch
-from engine import Event, GenerationRequest, LoadProgress, Message, PairInfo, SlipstreamError, TrainingEvent, TrainingFinished
+from engine import (
+    Event,
+    Finished,
+    GenerationRequest,
+    LoadProgress,
+    Message,
+    PairInfo,
+    SlipstreamError,
+    TrainingEvent,
+    TrainingFinished,
+)
+from engine.server.errors import loading
+from engine.server.loaded import Servable
+
+if TYPE_CHECKING:
+    from engine.server.desk import Desk, Seen
 
 
-class EngineLike(Protocol):
+class EngineLike(Servable, Protocol):
     """What the worker needs from an engine; ``engine.load`` returns one."""
 
-    @property
-    def info(self) -> PairInfo: ...
-
-    def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]: ...
-
     def count_tokens(self, messages: Sequence[Message]) -> int: ...
-
-    def settle(self) -> bool: ...
 
     def learn(self, chats: Sequence[Sequence[Message]], cancel: threading.Event) -> Iterator[TrainingEvent]: ...
 
@@ -91,6 +99,11 @@ class Counted:
 
 
 @dataclass(frozen=True, slots=True)
+class Began:
+    """The job's turn has come: what came before it is over."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ended:
     """The job is over and the worker is free. ``cancelled``: it ended because its cancel event was set."""
 
@@ -112,7 +125,8 @@ class Failure:
     retry: bool = True
 
 
-Payload = Event | TrainingEvent | LoadProgress | Loaded | Counted | Failure | Ended
+Payload = Event | TrainingEvent | LoadProgress | Loaded | Counted | Failure | Began | Ended | GenerationRequest
+LENT = 0  # no job's id: answers for other programs, each a request, its events and ``Ended``
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +135,14 @@ class Delivery:
 
     job_id: int
     payload: Payload
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """An engine event with the ``time.monotonic()`` at which the worker saw it, in seconds."""
+
+    event: Event
     at: float
 
 
@@ -152,15 +174,59 @@ class Mailbox:
 
 
 class EngineWorker(QObject):
-    """Owns at most one engine. Each slot ends by posting exactly one ``Ended``, whatever happened inside."""
+    """Owns at most one engine. A job's slot posts ``Began`` first and exactly one ``Ended`` last, whatever happened inside.
+
+    ``called()``: another program's request waits for ``answer_next``.
+    """
 
     woke = Signal()
+    called = Signal()
 
     def __init__(self, loader: Loader = load_engine):
         super().__init__()
         self.mailbox = Mailbox(self.woke.emit)
         self._loader = loader
         self._engine: EngineLike | None = None
+        self._desk: Desk | None = None
+        self._given: Desk | None = None  # the desk that ``serve`` brought last
+
+    def serve(self, desk: Desk | None) -> None:
+        """Answers also what comes to ``desk`` from now on, or no more. Called on any thread; ``tend`` follows it."""
+        self._given = desk
+
+    def see(self, seen: Seen) -> None:
+        """Posts what a desk's answers are made of. Called on the worker's thread."""
+        failed = not isinstance(seen, GenerationRequest | Event)
+        if isinstance(seen, GenerationRequest | Event):
+            self.mailbox.post(LENT, seen)
+        if failed or isinstance(seen, Finished):
+            self.mailbox.post(LENT, Ended(failed))
+
+    @Slot()
+    def answer_next(self) -> None:
+        """Answers one request of another program; the desk calls again while more wait, so that others have their turn."""
+        self.tend()
+        if self._desk is not None and self._desk.step():
+            QTimer.singleShot(0, self._settle)
+
+    @Slot()
+    def tend(self) -> None:
+        """Takes a new desk, and refuses what came to it and cannot be answered. Allowed between an answer's events."""
+        if self._desk is not self._given:
+            self._desk = self._given
+            self._offer()
+        if self._desk is not None:
+            self._desk.check_new()
+
+    def _offer(self) -> None:
+        """Tells the desk what it answers with now."""
+        if self._desk is None:
+            return
+        try:
+            self._desk.use(self._engine)
+        except Exception:  # the window's own job must end all the same
+            log.exception("the loaded model cannot be served")
+            self._desk.use(None)
 
     @Slot(int, str, object)
     def load(self, job_id: int, pair: str, cancel: threading.Event) -> None:
@@ -180,12 +246,14 @@ class EngineWorker(QObject):
             self._engine = self._loader(pair, lambda step: self.mailbox.post(job_id, step), cancel)
             self.mailbox.post(job_id, Loaded(self._engine.info))
 
-        self._run(job_id, cancel, work)
+        if self._desk is not None:
+            self._desk.leave(loading)  # an earlier load in a row may have opened it again
+        self._run(job_id, cancel, work, changes=True)
 
     @Slot(int, object)
     def unload(self, job_id: int, cancel: threading.Event) -> None:
         """Gives the loaded pair's memory back."""
-        self._run(job_id, cancel, self._let_go)
+        self._run(job_id, cancel, self._let_go, changes=True)
 
     @Slot(int, object, object)
     def generate(self, job_id: int, request: GenerationRequest, cancel: threading.Event) -> None:
@@ -194,6 +262,7 @@ class EngineWorker(QObject):
         def work() -> None:
             for event in self._require().generate(request, cancel):
                 self.mailbox.post(job_id, event)
+                self.tend()
 
         self._run(job_id, cancel, work)
         QTimer.singleShot(0, self._settle)
@@ -278,6 +347,7 @@ class EngineWorker(QObject):
 
     def _use_learned(self, job_id: int, on: bool) -> None:
         self._engine = self._require().use_learned(on)
+        self._offer()
         self.mailbox.post(job_id, Loaded(self._engine.info))
 
     def _let_go(self) -> None:
@@ -285,8 +355,10 @@ class EngineWorker(QObject):
         if loaded is not None:
             loaded.close()
 
-    def _run(self, job_id: int, cancel: threading.Event, work: Callable[[], None]) -> None:
+    def _run(self, job_id: int, cancel: threading.Event, work: Callable[[], None], changes: bool = False) -> None:
+        """``changes``: another engine, or none, is there afterwards."""
         # BaseException on purpose: nothing raised inside the engine may end this thread and leave the window waiting.
+        self.mailbox.post(job_id, Began())
         try:
             if not cancel.is_set():
                 work()
@@ -299,4 +371,6 @@ class EngineWorker(QObject):
         except BaseException as error:
             line = f"The engine failed ({type(error).__name__}): try again; the details are in the log."
             self.mailbox.post(job_id, Failure(line, is_bug=True, details=traceback.format_exc()))
+        if changes:
+            self._offer()
         self.mailbox.post(job_id, Ended(cancel.is_set()))

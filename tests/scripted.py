@@ -89,6 +89,9 @@ def words_of(text: str) -> list[str]:
 class ScriptedEngine:
     """Answers ``script.text``, repeated up to ``script.tokens`` tokens, on the thread that made it."""
 
+    stop_ids: frozenset[int] = frozenset()
+    tool_syntax = None
+
     def __init__(self, script: Script, pair: str = "scripted"):
         self.script, self.closed, self._thread = script, False, threading.get_ident()
         self.requests: list[GenerationRequest] = []
@@ -109,6 +112,17 @@ class ScriptedEngine:
     def count_tokens(self, messages: Sequence[Message]) -> int:
         assert threading.get_ident() == self._thread
         return sum(len(message.content.split()) + 4 for message in messages)
+
+    def token_bytes(self) -> dict[int, bytes]:
+        assert threading.get_ident() == self._thread
+        return {token: piece.encode() for piece, token in _VOCABULARY.items()}
+
+    def check(self, request: GenerationRequest) -> int:
+        assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
+        prompt_tokens = self.count_tokens(request.messages)
+        if prompt_tokens > self.info.context_length:
+            raise ContextOverflow(prompt_tokens, self.info.context_length)
+        return prompt_tokens
 
     def settle(self) -> bool:
         assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
@@ -146,9 +160,7 @@ class ScriptedEngine:
     def generate(self, request: GenerationRequest, cancel: threading.Event | None = None) -> Iterator[Event]:
         assert threading.get_ident() == self._thread, "MLX streams belong to their thread"
         self.requests.append(request)
-        prompt_tokens = self.count_tokens(request.messages)
-        if prompt_tokens > self.info.context_length:
-            raise ContextOverflow(prompt_tokens, self.info.context_length)
+        prompt_tokens = self.check(request)
         if not request.messages[-1].content.strip():
             raise RequestError("The prompt is empty: type something to answer.")
         yield from _Answer(self, request, cancel or threading.Event(), prompt_tokens).events()

@@ -11,8 +11,24 @@ from enum import Enum
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
 
 from app.core.words import mark
-from app.worker import Counted, Delivery, DraftChoice, Ended, EngineWorker, Failure, Loaded, Loader, Payload, load_engine
+from app.services.lending import Lending
+from app.worker import (
+    LENT,
+    Began,
+    Counted,
+    Delivery,
+    DraftChoice,
+    Ended,
+    EngineWorker,
+    Failure,
+    Loaded,
+    Loader,
+    Payload,
+    Timed,
+    load_engine,
+)
 from engine import Event, Finished, GenerationRequest, LoadProgress, Message, PairInfo, PrefillProgress, TrainingEvent
+from engine.server.errors import loading, no_model
 
 DRAIN_MS = 33
 STOP_PATIENCE_MS = 5_000
@@ -25,21 +41,14 @@ class EngineState(Enum):
     NO_MODEL = mark("No model")
     LOADING = mark("Loading")
     READY = mark("Ready")
+    WAITING = mark("Waiting")  # for an answer to another program
     PREFILL = mark("Reading the prompt")
     DECODING = mark("Answering")
     STOPPING = mark("Stopping")
     LOST = mark("Engine lost")
 
 
-BUSY = frozenset({EngineState.LOADING, EngineState.PREFILL, EngineState.DECODING, EngineState.STOPPING})
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """An engine event with the ``time.monotonic()`` at which the worker saw it, in seconds."""
-
-    event: Event
-    at: float
+BUSY = frozenset(set(EngineState) - {EngineState.NO_MODEL, EngineState.READY, EngineState.LOST})
 
 
 @dataclass(slots=True)
@@ -48,6 +57,7 @@ class _Job:
     kind: str
     cancel: threading.Event
     failure: Failure | None = None
+    begun: bool = False
 
 
 class EngineClient(QObject):
@@ -58,6 +68,7 @@ class EngineClient(QObject):
     ``ended(id, Failure | None)`` once per request; ``load_failed(Failure)``; ``counted(tokens)``;
     ``parts_counted(tokens, list[int])`` with it;
     ``learning(TrainingEvent)``; ``learning_ended(Failure | None)`` once per run or pause; ``draft_changed(PairInfo)``.
+    ``lending`` tells of answers for other programs.
     """
 
     state_changed = Signal(EngineState)
@@ -97,10 +108,13 @@ class EngineClient(QObject):
         self._thread.setObjectName("engine")
         self._worker = EngineWorker(loader)
         self._worker.moveToThread(self._thread)
+        self.lending = Lending(self._worker, self)
+        self.lending.began.connect(self._on_lent)
         for signal, slot in ((self._load, self._worker.load), (self._unload, self._worker.unload),
                              (self._generate, self._worker.generate),
                              (self._count, self._worker.count), (self._learn, self._worker.learn),
                              (self._choose, self._worker.choose_draft), (self._forget, self._worker.forget_prefixes),
+                             (self._worker.called, self._worker.answer_next), (self._worker.called, self.pause_learning),
                              (self._finish, self._worker.finish)):  # fmt: skip
             signal.connect(slot, Qt.ConnectionType.QueuedConnection)
         self._worker.woke.connect(self._on_woke, Qt.ConnectionType.QueuedConnection)
@@ -132,7 +146,7 @@ class EngineClient(QObject):
         self.pause_learning()
         self._job = self._new_job("generate")
         self.requested.emit(request)
-        self._set_state(EngineState.PREFILL)
+        self._set_state(EngineState.WAITING if self.lending.active else EngineState.PREFILL)
         self._generate.emit(self._job.id, request, self._job.cancel)
         return self._job.id
 
@@ -144,13 +158,14 @@ class EngineClient(QObject):
 
     def learn(self, chats: Sequence[Sequence[Message]]) -> bool:
         """Trains the draft on ``chats`` until it is done or anything else is asked for. False: the engine is not free for it."""
-        if self.state is not EngineState.READY or self._asides:
+        if self.state is not EngineState.READY or self.lending.active or self._asides:
             return False
         job = self._new_job("learn")
         self._asides[job.id] = job
         self._learn.emit(job.id, tuple(chats), job.cancel)
         return True
 
+    @Slot()
     def pause_learning(self) -> None:
         """Ends the learning in progress between two passes; it goes on when ``learn`` is called with the same chats."""
         for job in self._asides.values():
@@ -178,7 +193,16 @@ class EngineClient(QObject):
 
     def stop(self) -> None:
         """Stops the load or answer in progress; partial text is kept. Works while the worker is inside a slot."""
+        if self._job is not None and not self._job.begun:
+            self._drain()  # it may have begun a moment ago
         if self._job is None or self.state not in BUSY or self.state is EngineState.STOPPING:
+            return
+        if self._job.kind == "generate" and not self._job.begun:  # what is before it goes on: nothing to wait for
+            job, self._job = self._job, None
+            job.cancel.set()
+            self._set_state(EngineState.READY if self.info is not None else EngineState.NO_MODEL)
+            self.ended.emit(job.id, None)
+            self._send_count()
             return
         self._job.cancel.set()
         self._set_state(EngineState.STOPPING)
@@ -214,13 +238,20 @@ class EngineClient(QObject):
             return
         batch: list[Timed] = []
         for delivery in deliveries:
-            if self._job is not None and delivery.job_id == self._job.id:
+            if delivery.job_id == LENT:
+                self.lending.take(delivery)
+            elif self._job is not None and delivery.job_id == self._job.id:
                 self._handle(self._job, delivery, batch)
             elif self._count_job is not None and delivery.job_id == self._count_job.id:
                 self._handle_count(delivery.payload)
             elif delivery.job_id in self._asides:
                 self._handle_aside(self._asides[delivery.job_id], delivery.payload)
         self._flush(batch)
+        self.lending.flush()
+
+    def _on_lent(self) -> None:
+        if self.state is EngineState.PREFILL and self._job is not None and not self._job.begun:
+            self._set_state(EngineState.WAITING)
 
     def _handle(self, job: _Job, delivery: Delivery, batch: list[Timed]) -> None:
         payload = delivery.payload
@@ -230,10 +261,14 @@ class EngineClient(QObject):
             self.info = payload.info
         elif isinstance(payload, LoadProgress):
             self.loading.emit(payload)
+        elif isinstance(payload, Began):
+            job.begun = True
+            if self.state is EngineState.WAITING:
+                self._set_state(EngineState.PREFILL)
         elif isinstance(payload, Ended):
             self._flush(batch)
             self._on_ended(job)
-        elif not isinstance(payload, Counted | TrainingEvent):
+        elif isinstance(payload, Event):
             batch.append(Timed(payload, delivery.at))
             if self.state is EngineState.PREFILL and not isinstance(payload, PrefillProgress | Finished):
                 self._set_state(EngineState.DECODING)
@@ -256,6 +291,8 @@ class EngineClient(QObject):
             # After a bug nobody knows what state the engine is in: it has to be loaded again.
             lost = job.failure is not None and job.failure.is_bug
             idle = EngineState.READY if self.info is not None else EngineState.NO_MODEL
+            if lost:
+                self.lending.leave(no_model)
             self._set_state(EngineState.LOST if lost else idle)
             self.ended.emit(job.id, job.failure)
         self._send_count()
@@ -311,6 +348,7 @@ class EngineClient(QObject):
         self._drain()  # a draft that was taken until now belongs to the old pair
         self._asides.clear()
         self.info = None
+        self.lending.leave(loading if kind == "load" else no_model)
         return self._new_job(kind)
 
     def _new_job(self, kind: str) -> _Job:

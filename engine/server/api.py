@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -17,52 +16,37 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from engine import PairInfo, __version__
-from engine.engine import Engine
-from engine.server.answers import AnswerReader, Vocabulary
+from engine.server.answers import AnswerReader
 from engine.server.desk import Desk
 from engine.server.errors import ApiError, as_api_error
 from engine.server.exchange import Exchange
 from engine.server.guard import Door, KeyCheck
+from engine.server.journal import Journal, JournalKeeper
+from engine.server.loaded import Loaded
 from engine.server.metrics import Metrics
 from engine.server.replies import ChatReply, CompletionReply, Reply
 from engine.server.schema import ChatBody, CompletionBody, parse
 from engine.server.settings import ServerSettings
 from engine.server.translate import Ask, chat_ask, completion_ask
-from engine.text.tool_calls import ToolCallSplitter, ToolSyntax
+from engine.text.tool_calls import ToolCallSplitter
 
 # Bytes of a body: no text of so many a token fits, and counting the tokens of a longer one would keep others from their answers.
 BYTES_A_TOKEN = 64
 LEAST_BODY, MOST_BODY = 2**20, 16 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """What the routes know of the engine without touching it: it belongs to another thread."""
-
-    info: PairInfo
-    stop_ids: frozenset[int]
-    vocabulary: Vocabulary
-    syntax: ToolSyntax | None
-
-    @classmethod
-    def of(cls, engine: Engine) -> Loaded:
-        """Call on the engine's thread."""
-        return cls(engine.info, engine.stop_ids, Vocabulary(engine.token_bytes()), engine.tool_syntax)
-
-
 class Api:
     """The server's answers. Everything here runs on the thread of HTTP."""
 
-    def __init__(self, loaded: Loaded, desk: Desk, metrics: Metrics, settings: ServerSettings):
-        self._loaded, self._desk, self._metrics, self._settings = loaded, desk, metrics, settings
+    def __init__(self, desk: Desk, metrics: Metrics, settings: ServerSettings, journal: Journal):
+        self._desk, self._metrics, self._settings, self._journal = desk, metrics, settings, journal
         self._started = int(time.time())
-        self._name = settings.name or public_name(loaded.info)
-        self._names = {self._name, loaded.info.id, loaded.info.name, settings.asked_model}
 
     def application(self) -> Starlette:
         """The ASGI application."""
         settings = self._settings
-        guards = [Middleware(Door, local_only=settings.local_only, host=settings.host, origins=settings.origins)]
+        door = Middleware(Door, settings.local_only, settings.host, settings.origins, settings.advice)
+        guards = [Middleware(JournalKeeper, self._journal), door]
         if settings.origins:
             allowed: dict[str, Any] = {"allow_origins": settings.origins, "allow_methods": ["*"], "allow_headers": ["*"]}
             guards.append(Middleware(CORSMiddleware, **allowed, allow_private_network=True, expose_headers=["Retry-After"]))
@@ -81,27 +65,29 @@ class Api:
 
     async def _chat(self, request: Request) -> Response:
         body = parse(ChatBody, await self._read(request))
-        self._check_model(body.model)
-        ask = chat_ask(body, self._loaded.info, self._settings.exact)
-        syntax, tools = self._loaded.syntax, ask.request.tools
+        loaded = self._desk.loaded
+        self._check_model(body.model, loaded.info)
+        ask = chat_ask(body, loaded.info, self._settings.exact)
+        syntax, tools = loaded.syntax, ask.request.tools
         splitter = ToolCallSplitter(syntax, tools) if syntax is not None and tools else None
-        reader = AnswerReader(True, splitter, self._loaded.stop_ids, ask.one_call)
-        return self._exchange(ChatReply, ask, reader)
+        reader = AnswerReader(True, splitter, loaded.stop_ids, ask.one_call)
+        return self._exchange(ChatReply, ask, reader, loaded)
 
     async def _completion(self, request: Request) -> Response:
         body = parse(CompletionBody, await self._read(request))
-        self._check_model(body.model)
+        loaded = self._desk.loaded
+        self._check_model(body.model, loaded.info)
         ask = completion_ask(body, self._settings.exact)
-        return self._exchange(CompletionReply, ask, AnswerReader(False, None, self._loaded.stop_ids))
+        return self._exchange(CompletionReply, ask, AnswerReader(False, None, loaded.stop_ids), loaded)
 
-    def _exchange(self, kind: type[Reply], ask: Ask, reader: AnswerReader) -> Exchange:
-        return Exchange(self._desk, self._metrics, kind(ask, self._name, reader, self._loaded.vocabulary))
+    def _exchange(self, kind: type[Reply], ask: Ask, reader: AnswerReader, loaded: Loaded) -> Exchange:
+        return Exchange(self._desk, self._metrics, kind(ask, self._name(loaded.info), reader, loaded.vocabulary))
 
     async def _read(self, request: Request) -> bytes:
         """The body. Raises ``ApiError`` where it is too long, as soon as that is known."""
         parts, size = [], 0
         declared = request.headers.get("content-length", "")
-        context = self._loaded.info.context_length
+        context = self._desk.loaded.info.context_length
         limit = min(MOST_BODY, max(LEAST_BODY, BYTES_A_TOKEN * context))
         message = f"The body is longer than {limit // 2**20} MiB, the context holds {context:,} tokens: shorten the request."
         too_long = ApiError(413, message, code="request_too_large")
@@ -118,30 +104,44 @@ class Api:
         return b"".join(parts)
 
     async def _models(self, _: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [self._card()]})
+        loaded = self._known()
+        return JSONResponse({"object": "list", "data": [self._card(loaded)] if loaded is not None else []})
 
     async def _model(self, request: Request) -> Response:
-        self._check_model(request.path_params["name"])
-        return JSONResponse(self._card())
+        loaded = self._desk.loaded
+        self._check_model(request.path_params["name"], loaded.info)
+        return JSONResponse(self._card(loaded))
 
     async def _health(self, _: Request) -> Response:
-        desk = self._desk
-        state = {"status": "ok", "model": self._name, "running": desk.running, "waiting": desk.waiting, "version": __version__}
-        return JSONResponse(state | {"notices": list(self._loaded.info.notices)})
+        desk, loaded = self._desk, self._known()
+        state = {"status": "ok" if loaded is not None else "no_model", "model": self._name(loaded.info) if loaded else None}
+        counts = {"running": desk.running, "waiting": desk.waiting, "version": __version__}
+        return JSONResponse(state | counts | {"notices": list(loaded.info.notices) if loaded else []})
 
     async def _prometheus(self, _: Request) -> Response:
         return Response(self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    def _check_model(self, name: str | None) -> None:
-        if name is not None and name not in self._names:
-            message = f"The model {name!r} is not served here: use {self._name!r}, or leave model out."
+    def _known(self) -> Loaded | None:
+        """The loaded pair; None where there is none now, which these routes can say without being errors."""
+        try:
+            return self._desk.loaded
+        except ApiError:
+            return None
+
+    def _name(self, info: PairInfo) -> str:
+        return self._settings.name or public_name(info)
+
+    def _check_model(self, asked: str | None, info: PairInfo) -> None:
+        name = self._name(info)
+        if asked is not None and asked not in (name, info.id, info.name, self._settings.asked_model):
+            message = f"The model {asked!r} is not served here: use {name!r}, or leave model out."
             raise ApiError(404, message, code="model_not_found", param="model")
 
-    def _card(self) -> dict[str, Any]:
-        info = self._loaded.info
-        card = {"id": self._name, "object": "model", "created": self._started, "owned_by": "slipstream"}
+    def _card(self, loaded: Loaded) -> dict[str, Any]:
+        info = loaded.info
+        card = {"id": self._name(info), "object": "model", "created": self._started, "owned_by": "slipstream"}
         pair = {"name": info.name, "draft": info.draft_name, "no_draft_reason": info.no_draft_reason}
-        able = {"tools": self._loaded.syntax is not None, "thinking_switch": info.thinking_switch}
+        able = {"tools": loaded.syntax is not None, "thinking_switch": info.thinking_switch}
         return card | {"max_model_len": info.context_length, "slipstream": pair | able}
 
     async def _error(self, _: Request, error: Exception) -> Response:

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, load: Callable[[], Engine], stop: threadi
         if not (local_only or key):
             print(f"slipstream: anyone who reaches {arguments.host} can use this server: set {KEY_VARIABLE}.", file=sys.stderr)
         engine = load()
-        from engine.server.api import public_name  # not above: it imports MLX, and a taken port is said at once
+        from engine.server.api import public_name
         from engine.server.run import serve
 
         if arguments.exact:

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine import Event, Finished, GenerationRequest, SlipstreamError
-from engine.engine import Engine
-from engine.server.errors import STOPPING, ApiError, as_api_error
+from engine import Event, GenerationRequest, SlipstreamError
+from engine.server.errors import ApiError, as_api_error, loading, no_model, stopping
+from engine.server.loaded import Loaded, Servable
 
 IDLE_S = 0.5  # how long an idle desk sleeps before it looks whether it should stop
 LONGEST_WAIT_S = 120
@@ -26,12 +26,14 @@ class Failed:
     error: ApiError
 
 
+Why = Callable[[], ApiError]
 Item = Event | Failed
+Seen = GenerationRequest | Item  # an answer's request when it begins, then its items: ``Finished`` or ``Failed`` is the last
 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One answer. ``deliver`` gets its items on the engine's thread; ``cancel`` set gives it up, wherever it is."""
+    """One answer. ``deliver`` gets its items, mostly on the engine's thread; ``cancel`` set gives it up, wherever it is."""
 
     request: GenerationRequest
     deliver: Callable[[Item], None]
@@ -40,30 +42,41 @@ class Job:
 
 
 class Desk:
-    """Belongs to the engine's thread, which calls ``run``; ``submit`` and the counts are for all. ``max_waiting``: beside the one
-    being answered. ``count`` is told of every answer's end."""
+    """``run`` or ``step``, ``use`` and ``check_new`` are for the engine's thread, everything else for all.
 
-    def __init__(self, engine: Engine, max_waiting: int, count: Callable[[Finished], None]):
-        self._engine, self._max_waiting, self._count = engine, max_waiting, count
+    ``max_waiting``: beside the one being answered. ``watch`` sees every answer on the engine's thread. ``on_work`` is called, on
+    any thread, when something waits that no call before was for: one ``step`` a call is enough, and lets others in between.
+    """
+
+    def __init__(self, max_waiting: int, watch: Callable[[Seen], None], on_work: Callable[[], None] = lambda: None):
+        self._max_waiting, self._watch, self._on_work = max_waiting, watch, on_work
+        self._engine: Servable | None = None
+        self._loaded: Loaded | None = None
+        self._away: Why | None = loading
         self._waiting: deque[Job] = deque()
         self._running: Job | None = None
-        self._closed = False
+        self._called = False
         self._usual_s = 1.0  # what an answer takes, a moving average
         self._changed = threading.Condition()
 
+    # For all
+
     def submit(self, job: Job) -> None:
-        """Puts ``job`` at the end of the queue. Raises ``ApiError`` where that is full or the server is stopping."""
+        """Puts ``job`` at the end of the queue. Raises ``ApiError`` where that is full or nothing can be answered now."""
         with self._changed:
-            if self._closed:
-                raise ApiError(503, STOPPING, code="stopping", retry_after=5)
+            if self._away is not None:
+                raise self._away()
             self._forget_cancelled()
             taken = len(self._waiting) + (self._running is not None)
             if taken > self._max_waiting:
                 wait = min(LONGEST_WAIT_S, max(1, math.ceil(self._usual_s)))
-                message = f"{len(self._waiting)} requests are waiting already: try again in {wait} s, or raise --max-queue."
+                message = f"{len(self._waiting)} requests are waiting already: try again in {wait} s."
                 raise ApiError(429, message, code="queue_full", retry_after=wait)
             self._waiting.append(job)
+            call, self._called = not self._called, True
             self._changed.notify()
+        if call:
+            self._on_work()
 
     def ahead(self, job: Job) -> int:
         """How many answers come before that of ``job``; 0 while it is being answered."""
@@ -81,22 +94,86 @@ class Desk:
     def running(self) -> bool:
         return self._running is not None
 
+    @property
+    def loaded(self) -> Loaded:
+        """Raises ``ApiError`` where nothing can be answered now."""
+        with self._changed:
+            if self._away is not None or self._loaded is None:
+                raise (self._away or no_model)()
+            return self._loaded
+
+    def leave(self, why: Why) -> None:
+        """Refuses the open answer, those that wait and all that come, until ``use``."""
+        with self._changed:
+            if self._away is stopping:
+                return
+            self._away = why
+            left = [*([self._running] if self._running else ()), *self._waiting]
+            self._waiting.clear()
+        for job in left:
+            job.cancel.set()
+            job.deliver(Failed(why()))
+
+    def close(self) -> None:
+        """Ends the open answer where it is, refuses those that wait and takes no more, for good."""
+        with self._changed:
+            self._away = stopping
+            left, self._waiting = self._waiting, deque()
+            if self._running is not None:
+                self._running.cancel.set()
+        for job in left:
+            job.deliver(Failed(stopping()))
+
+    # For the engine's thread
+
+    def use(self, engine: Servable | None) -> None:
+        """Answers with ``engine`` from now on; None: there is none."""
+        loaded = Loaded.of(engine) if engine is not None else None
+        if engine is None:
+            self.leave(no_model)
+        with self._changed:
+            self._engine, self._loaded = engine, loaded
+            if self._away is not stopping:
+                self._away = no_model if engine is None else None
+
     def run(self, stop: threading.Event) -> None:
         """Answers until ``stop`` is set: the open answer then ends where it is, and those that wait are refused."""
         while not stop.is_set():
-            self._check_new()
-            job = self._next()
-            if job is not None:
-                self._answer(job, stop)
-            elif not self._settle():
+            if not self.step(stop) and not self._settle():
                 with self._changed:
                     if not self._waiting:
                         self._changed.wait(IDLE_S)
+        self.close()
+
+    def step(self, stop: threading.Event | None = None) -> bool:
+        """Answers the job whose turn it is; False: there was none. ``stop`` set ends it where it is."""
+        try:
+            self.check_new()
+            job = self._next()
+            if job is not None:
+                self._answer(job, stop)
+        finally:
+            with self._changed:
+                self._forget_cancelled()
+                call = self._called = bool(self._waiting)
+        if call:
+            self._on_work()
+        return job is not None
+
+    def check_new(self) -> None:
+        """Refuses what cannot be answered as soon as it came, not when it is its turn. Allowed between an answer's events."""
         with self._changed:
-            self._closed = True
-            left, self._waiting = self._waiting, deque()
-        for job in left:
-            job.deliver(Failed(ApiError(503, STOPPING, code="stopping", retry_after=5)))
+            engine, new = self._engine, [job for job in self._waiting if not job.checked and not job.cancel.is_set()]
+        for job in new:
+            job.checked = True
+            try:
+                if engine is not None:
+                    engine.check(job.request)
+            except Exception as error:
+                with self._changed:
+                    if job in self._waiting:  # its client may have left in the meantime
+                        self._waiting.remove(job)
+                self._fail(job, error, refused=True)
 
     def _next(self) -> Job | None:
         with self._changed:
@@ -105,40 +182,27 @@ class Desk:
             self._running = self._waiting.popleft() if ready else None
             return self._running
 
-    def _answer(self, job: Job, stop: threading.Event) -> None:
+    def _answer(self, job: Job, stop: threading.Event | None) -> None:
         began = time.monotonic()
+        self._watch(job.request)
         try:
+            assert self._engine is not None  # without one nothing waits
             for event in self._engine.generate(job.request, job.cancel):
-                if isinstance(event, Finished):
-                    self._count(event)
+                self._watch(event)
                 job.deliver(event)
-                self._check_new()
-                if stop.is_set():
+                self.check_new()
+                if stop is not None and stop.is_set():
                     job.cancel.set()
         except Exception as error:  # one answer's trouble, whatever it is, must not end the others'
-            self._fail(job, error, refused=False)
+            self._watch(self._fail(job, error, refused=False))
         finally:
             self._usual_s += 0.3 * (time.monotonic() - began - self._usual_s)
             self._running = None
 
-    def _check_new(self) -> None:
-        """Refuses what cannot be answered as soon as it came, not when it is its turn."""
-        with self._changed:
-            new = [job for job in self._waiting if not job.checked and not job.cancel.is_set()]
-        for job in new:
-            job.checked = True
-            try:
-                self._engine.check(job.request)
-            except Exception as error:
-                with self._changed:
-                    if job in self._waiting:  # its client may have left in the meantime
-                        self._waiting.remove(job)
-                self._fail(job, error, refused=True)
-
     def _settle(self) -> bool:
         """A bit of work ahead for the next turn of the last chat; whether there is more."""
         try:
-            return self._engine.settle()
+            return self._engine is not None and self._engine.settle()
         except Exception:
             log.exception("Preparing the next turn failed")
             return False
@@ -146,7 +210,9 @@ class Desk:
     def _forget_cancelled(self) -> None:
         self._waiting = deque(job for job in self._waiting if not job.cancel.is_set())
 
-    def _fail(self, job: Job, error: Exception, refused: bool) -> None:
+    def _fail(self, job: Job, error: Exception, refused: bool) -> Failed:
         if not isinstance(error, SlipstreamError):
             log.exception("An answer failed")
-        job.deliver(Failed(as_api_error(error, refused, "prompt" if job.request.raw else "messages")))
+        failed = Failed(as_api_error(error, refused, "prompt" if job.request.raw else "messages"))
+        job.deliver(failed)
+        return failed

@@ -8,7 +8,6 @@ from typing import Any
 from engine.errors import ContextOverflow, RequestError, SlipstreamError
 from engine.request import GenerationRequest
 
-STOPPING = "The server is stopping: send the request again once it runs."
 _NAMED = re.compile(r"^(\w+)\b")
 
 
@@ -32,6 +31,21 @@ class ApiError(Exception):
         if self.status >= 500:
             kind = "server_error"
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+
+
+# Why nothing can be answered now. An error is made for each request: a raised one grows with every raise.
+
+
+def stopping() -> ApiError:
+    return ApiError(503, "The server is stopping: send the request again once it runs.", code="stopping", retry_after=5)
+
+
+def loading() -> ApiError:
+    return ApiError(503, "A model is being loaded: try again in a few seconds.", code="model_loading", retry_after=5)
+
+
+def no_model() -> ApiError:
+    return ApiError(503, "No model is loaded: load one, then send the request again.", code="no_model")
 
 
 def as_api_error(error: Exception, refused: bool, place: str = "messages") -> ApiError:

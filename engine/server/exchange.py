@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from engine import Finished, PrefillProgress
 from engine.server.desk import Desk, Failed, Item, Job
 from engine.server.errors import ApiError
+from engine.server.journal import STATISTICS
 from engine.server.metrics import Metrics
 from engine.server.replies import Reply
 
@@ -39,6 +40,7 @@ class Exchange(Response):
         self._progress = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
         watch = asyncio.create_task(self._watch(receive))
         try:
             self._desk.submit(self._job)
@@ -91,6 +93,8 @@ class Exchange(Response):
             raise item.error
         if isinstance(item, PrefillProgress):
             self._progress = f"{item.done} of {item.total} prompt tokens read"
+        if isinstance(item, Finished):
+            self._scope[STATISTICS] = item.statistics
         chunks = self._reply.take(item)
         if self._reply.reader.enough:
             self._job.cancel.set()

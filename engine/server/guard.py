@@ -25,8 +25,10 @@ class Door:
     CORS headers. And a page may point a name of its own to 127.0.0.1: its requests then come with that name as Host.
     """
 
-    def __init__(self, app: ASGIApp, local_only: bool, host: str, origins: Sequence[str]):
+    def __init__(self, app: ASGIApp, local_only: bool, host: str, origins: Sequence[str], advice: str):
+        """``advice`` says how a page, its ``{page}``, is allowed."""
         self._app, self._local_only, self._host, self._origins = app, local_only, host.lower(), frozenset(origins)
+        self._advice = advice
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (error := self._refusal(Headers(scope=scope))) is not None:
@@ -40,7 +42,7 @@ class Door:
         origin = headers.get("origin")
         if origin is not None and "*" not in self._origins and origin not in self._origins:
             given = origin if as_origin(origin) else "'*', which allows every page"
-            message = f"Web pages from {origin or 'nowhere'} are not allowed: start the server with --allow-origin {given}."
+            message = f"Web pages from {origin or 'nowhere'} are not allowed: {self._advice.format(page=given)}."
             return ApiError(403, message, code="origin_not_allowed")
         return None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from engine import Finished
-from engine.server.desk import Desk
+from engine.server.desk import Desk, Seen
 
 FIRST_TOKEN_S = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
 TOKENS_A_SECOND = (1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
@@ -38,8 +38,12 @@ class Metrics:
         running = Gauge("slipstream_running_requests", "Requests being answered", registry=self._registry)
         running.set_function(lambda: desk.running)
 
-    def answered(self, finished: Finished) -> None:
-        """Counts one answer, whether somebody still wanted it or not."""
+    def see(self, seen: Seen) -> None:
+        """Counts every answer that comes to its end, whether somebody still wants it or not."""
+        if isinstance(seen, Finished):
+            self._count(seen)
+
+    def _count(self, finished: Finished) -> None:
         numbers = finished.statistics
         self._answers.labels(finished.reason, numbers.mode).inc()
         self._tokens["prompt"].inc(numbers.prompt_tokens)

@@ -1,4 +1,4 @@
-"""Runs the server: HTTP on a thread of its own, the engine's queue on the calling one, until it is told to stop."""
+"""Runs the server: HTTP on one thread, the engine's queue on the engine's, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Callable
 
 import uvicorn
 
-from engine.engine import Engine
-from engine.server.api import Api, Loaded
-from engine.server.desk import Desk
+from engine.server.api import Api
+from engine.server.desk import Desk, Seen
+from engine.server.journal import Journal
+from engine.server.loaded import Servable
 from engine.server.metrics import Metrics
 from engine.server.settings import ServerSettings, listen
 
@@ -19,26 +20,62 @@ CLOSE_S = 5  # for what is being sent when the server stops
 IDLE_CONNECTION_S = 75  # longer than clients keep theirs, so that none sends a request into a connection that closes
 
 
-def serve(engine: Engine, bound: socket.socket, settings: ServerSettings, ready: Callable[[], None], stop: threading.Event) -> None:
+class Server:
+    """A desk with HTTP before it. ``run`` belongs to a thread of its own, the desk to the engine's; ``stop`` is for all.
+
+    ``watch`` sees every answer, as ``Desk`` does; ``on_work`` is the desk's.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        watch: Callable[[Seen], None] = lambda seen: None,
+        on_work: Callable[[], None] = lambda: None,
+    ):
+        metrics, self.journal = Metrics(), Journal()
+
+        def see(seen: Seen) -> None:
+            metrics.see(seen)
+            watch(seen)
+
+        self.desk = Desk(settings.max_waiting, see, on_work)
+        metrics.watch(self.desk)
+        config = uvicorn.Config(
+            Api(self.desk, metrics, settings, self.journal).application(), loop="asyncio", http="h11", ws="none", lifespan="off",
+            log_config=None, access_log=False, log_level="error", server_header=False, timeout_keep_alive=IDLE_CONNECTION_S,
+            timeout_graceful_shutdown=CLOSE_S,
+        )  # fmt: skip
+        self._http = uvicorn.Server(config)
+
+    def run(self, bound: socket.socket) -> None:
+        """Answers HTTP on ``bound``, which listens, until ``stop``; raises what ended it otherwise."""
+        try:
+            asyncio.run(self._http.serve([bound]))
+        finally:
+            self.desk.close()
+
+    def stop(self, at_once: bool = False) -> None:
+        """Takes no more; what is being sent is sent, unless ``at_once``, for up to ``CLOSE_S`` seconds. Returns at once."""
+        self.desk.close()
+        self._http.should_exit = True
+        self._http.force_exit = self._http.force_exit or at_once
+
+
+def serve(
+    engine: Servable, bound: socket.socket, settings: ServerSettings, ready: Callable[[], None], stop: threading.Event
+) -> None:
     """Serves ``engine``, which the calling thread owns, on ``bound`` until ``stop`` is set; ``ready`` is called once it listens.
 
     Then the open answer ends where it is, those that wait are refused, and what is being sent is sent. Raises
     ``SlipstreamError`` where the socket cannot be used, and what ended HTTP where that ended by itself.
     """
-    metrics = Metrics()
-    desk = Desk(engine, settings.max_waiting, metrics.answered)
-    metrics.watch(desk)
-    application = Api(Loaded.of(engine), desk, metrics, settings).application()
+    server, failures = Server(settings), list[BaseException]()
+    server.desk.use(engine)
     listen(bound)
-    config = uvicorn.Config(
-        application, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None, access_log=False, log_level="error",
-        server_header=False, timeout_keep_alive=IDLE_CONNECTION_S, timeout_graceful_shutdown=CLOSE_S,
-    )  # fmt: skip
-    server, failures = uvicorn.Server(config), list[BaseException]()
 
     def run_http() -> None:
         try:
-            asyncio.run(server.serve([bound]))
+            server.run(bound)
         except BaseException as error:
             failures.append(error)
         finally:
@@ -48,9 +85,9 @@ def serve(engine: Engine, bound: socket.socket, settings: ServerSettings, ready:
     http.start()
     try:
         ready()
-        desk.run(stop)
+        server.desk.run(stop)
     finally:
-        server.should_exit = True
+        server.stop()
         http.join()
     if failures:
         raise failures[0]

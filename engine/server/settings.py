@@ -19,16 +19,18 @@ REASONS = {
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """``asked_model`` is what --model said, ``name`` what clients see instead of the pair's id. ``origins``: web pages that may
-    ask. ``max_waiting`` requests may wait beside the one being answered. ``local_only``: bound to a loopback address."""
+    ask; ``advice``: how a client is told to have its ``{page}`` allowed. ``max_waiting`` requests may wait beside the one being
+    answered. ``local_only``: bound to a loopback address."""
 
     host: str
-    asked_model: str
     local_only: bool
+    asked_model: str | None = None
     name: str | None = None
     api_key: str | None = None
     origins: tuple[str, ...] = ()
     max_waiting: int = 32
     exact: bool = False
+    advice: str = "start the server with --allow-origin {page}"
 
 
 def bind(host: str, port: int) -> socket.socket:

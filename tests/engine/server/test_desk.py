@@ -10,10 +10,10 @@ import pytest
 from starlette.testclient import TestClient
 
 from engine import Finished, GenerationRequest, ModelError, PairInfo, RequestError, Started, Statistics, TextDelta
-from engine.server.answers import Vocabulary
-from engine.server.api import Api, Loaded
+from engine.server.api import Api
 from engine.server.desk import Desk, Failed, Item, Job
 from engine.server.errors import ApiError
+from engine.server.journal import Journal
 from engine.server.metrics import Metrics
 from engine.server.settings import ServerSettings
 
@@ -23,9 +23,16 @@ NUMBERS = Statistics("baseline", 3, 0, 1, 0.1, 0.0, 0, 0, 0, 0.0, 0.0, 0, None)
 class Scripted:
     """Answers each prompt by its own text; "broken" breaks in the middle, "bug" is our fault, "long" ends only when cancelled."""
 
+    stop_ids: frozenset[int] = frozenset()
+    tool_syntax = None
+
     def __init__(self) -> None:
         self.answered: list[str] = []
         self.long = threading.Event()
+        self.info = PairInfo("p", "P", "f", "cpu", "f32", 99, None, 0, None, 1)
+
+    def token_bytes(self) -> dict[int, bytes]:
+        return {}
 
     def check(self, request: GenerationRequest) -> int:
         if request.messages[0].content == "bad":
@@ -56,7 +63,8 @@ class Desked:
 
     def __init__(self, max_waiting: int = 8) -> None:
         self.engine, self.metrics, self.stop = Scripted(), Metrics(), threading.Event()
-        self.desk = Desk(self.engine, max_waiting, self.metrics.answered)  # type: ignore[arg-type]
+        self.desk = Desk(max_waiting, self.metrics.see)
+        self.desk.use(self.engine)  # type: ignore[arg-type]
         self.metrics.watch(self.desk)
         self.thread = threading.Thread(target=self.desk.run, args=(self.stop,), daemon=True)
         self.thread.start()
@@ -75,10 +83,8 @@ class Desked:
         return job, items, ended
 
     def client(self) -> TestClient:
-        info = PairInfo("p", "P", "f", "cpu", "f32", 99, None, 0, None, 1)
-        loaded = Loaded(info, frozenset(), Vocabulary({}), None)
-        settings = ServerSettings("testserver", "p", local_only=True)
-        return TestClient(Api(loaded, self.desk, self.metrics, settings).application(), raise_server_exceptions=False)
+        settings = ServerSettings("testserver", local_only=True)
+        return TestClient(Api(self.desk, self.metrics, settings, Journal()).application(), raise_server_exceptions=False)
 
 
 @pytest.fixture

@@ -1,0 +1,93 @@
+"""The last requests for whoever looks after the server: when, what for, by which program, how much, how it ended; never a text."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from itertools import count
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engine import Statistics
+
+KEPT = 100
+STATISTICS = "slipstream.statistics"  # in a request's scope: the figures of its answer
+LONGEST_NAME = 200  # of a path or a program: clients choose them
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request. ``at``: seconds since 1970. ``status``: the HTTP status, None until the answer begins; ``open``: it goes on.
+    ``client`` is what the program calls itself (User-Agent); ``statistics`` are of a finished answer."""
+
+    number: int
+    at: float
+    method: str
+    path: str
+    client: str
+    status: int | None = None
+    open: bool = True
+    statistics: Statistics | None = None
+
+
+class Journal:
+    """The last ``KEPT`` requests. For all threads."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[int, Entry] = OrderedDict()
+        self._lock, self._numbers, self._version = threading.Lock(), count(1), 0
+
+    @property
+    def version(self) -> int:
+        """Another number after every change."""
+        return self._version
+
+    def entries(self) -> list[Entry]:
+        """Newest first."""
+        with self._lock:
+            return list(reversed(self._entries.values()))
+
+    def begin(self, method: str, path: str, client: str) -> Entry:
+        """A request came."""
+        with self._lock:
+            entry = Entry(next(self._numbers), time.time(), method, path[:LONGEST_NAME], client[:LONGEST_NAME])
+            self._entries[entry.number] = entry
+            self._version += 1
+            if len(self._entries) > KEPT:
+                self._entries.popitem(last=False)
+        return entry
+
+    def put(self, entry: Entry) -> None:
+        """Keeps what became of a request, if it is still among the last."""
+        with self._lock:
+            if entry.number in self._entries:
+                self._entries[entry.number] = entry
+                self._version += 1
+
+
+class JournalKeeper:
+    """Writes every request into the journal."""
+
+    def __init__(self, app: ASGIApp, journal: Journal):
+        self._app, self._journal = app, journal
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        entry = self._journal.begin(scope["method"], scope["path"], Headers(scope=scope).get("user-agent", ""))
+
+        async def watched(message: Message) -> None:
+            nonlocal entry
+            if message["type"] == "http.response.start":
+                entry = replace(entry, status=message["status"])
+                self._journal.put(entry)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._journal.put(replace(entry, open=False, statistics=scope.get(STATISTICS)))

@@ -32,7 +32,7 @@ class CompareView(QWidget):
         self.setAccessibleName(tr("Side by side"))
         self._comparison: Comparison | None = None
         self._running: Side | None = None
-        self._replay_began = 0.0
+        self._now, self._replay_began = time.monotonic, 0.0
         self.panes: dict[Side, ArmPane] = {side: ArmPane(text_size) for side in SIDES}
         self.bar = CompareBar()
         self.prompt = ElidedLabel()
@@ -130,7 +130,7 @@ class CompareView(QWidget):
             return
         for pane in self.panes.values():
             pane.restart()
-        self._replay_began = time.monotonic()
+        self._replay_began = self._now()
         self._clock.start()
         self._on_frame()
 
@@ -149,7 +149,7 @@ class CompareView(QWidget):
 
     def _on_frame(self) -> None:
         assert self._comparison is not None
-        now = time.monotonic() - self._replay_began
+        now = self._now() - self._replay_began
         if now >= self._comparison.duration_s:
             self.stop_replay()
             return

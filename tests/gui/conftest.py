@@ -53,7 +53,7 @@ def client(qtbot, loader) -> Iterator[EngineClient]:
     """An engine client over the scripted engine, nothing loaded yet."""
     client = EngineClient(loader)
     yield client
-    assert client.shutdown(5.0)
+    assert client.shutdown(20.0)
     delete_later(client)
 
 
@@ -69,7 +69,7 @@ def make_services(qtbot, tmp_path, loader) -> Iterator[Callable[[], Services]]:
     yield make
     for services in made:
         if shiboken6.isValid(services):
-            assert services.shutdown(5.0)
+            assert services.shutdown(20.0)
             delete_later(services)
 
 
@@ -111,10 +111,10 @@ def window(make_window, services, qtbot) -> MainWindow:
 def load(qtbot, client: EngineClient) -> None:
     """Loads the scripted pair and waits."""
     client.load("scripted")
-    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=5_000)
+    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=20_000)
 
 
-def wait_ready(qtbot, client: EngineClient, timeout: int = 10_000) -> None:
+def wait_ready(qtbot, client: EngineClient, timeout: int = 20_000) -> None:
     """Waits until the engine takes requests again."""
     qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=timeout)
 
@@ -122,6 +122,6 @@ def wait_ready(qtbot, client: EngineClient, timeout: int = 10_000) -> None:
 @pytest.fixture
 def manager(hub, window, qtbot):
     """The Models window over an empty hub, opened and filled."""
-    with qtbot.waitSignal(window.services.library.changed, timeout=10_000):
+    with qtbot.waitSignal(window.services.library.changed, timeout=20_000):
         window.actions_by_id["models"].trigger()
     return window.model_manager.window

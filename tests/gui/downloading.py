@@ -20,7 +20,7 @@ def offer(hub: HubServer, name: str = MODEL, size: int = SIZE, bytes_per_s: floa
     hub.bytes_per_s = bytes_per_s
 
 
-def wait_stage(qtbot, downloads: Downloads, stage: Stage, name: str = MODEL, timeout: int = 10_000) -> None:
+def wait_stage(qtbot, downloads: Downloads, stage: Stage, name: str = MODEL, timeout: int = 20_000) -> None:
     """Waits until the download of ``name`` is at ``stage``."""
 
     def there() -> bool:
@@ -37,7 +37,7 @@ def wait_bytes(qtbot, downloads: Downloads, count: int, name: str = MODEL) -> No
         found = downloads.find(name)
         return found is not None and found.done >= count
 
-    qtbot.waitUntil(enough, timeout=10_000)
+    qtbot.waitUntil(enough, timeout=20_000)
 
 
 def weight_requests(hub: HubServer, name: str = MODEL) -> list[Seen]:

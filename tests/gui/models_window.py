@@ -12,7 +12,7 @@ def names(manager) -> list[str]:
     return [entry.name if isinstance(entry, ModelRow) else entry for entry in manager.list.rows.entries]
 
 
-def wait_row(qtbot, manager, row_id: str, timeout: int = 10_000) -> ModelRow:
+def wait_row(qtbot, manager, row_id: str, timeout: int = 20_000) -> ModelRow:
     """Waits until there is a row, selects it and returns it."""
     qtbot.waitUntil(lambda: manager.list.rows.find(row_id).isValid(), timeout=timeout)
     manager.list.select(row_id)
@@ -35,4 +35,4 @@ def search(qtbot, manager, text: str) -> None:
     manager.search.clear()
     qtbot.keyClicks(manager.search, text)
     library = manager._library
-    qtbot.waitUntil(lambda: not manager._settle.isActive() and not library.searching, timeout=10_000)
+    qtbot.waitUntil(lambda: not manager._settle.isActive() and not library.searching, timeout=20_000)

@@ -83,8 +83,8 @@ def test_a_wide_table_scrolls_sideways_and_a_narrow_one_wraps(qtbot, body):  # n
     narrow = "| a | b |\n|---|---|\n| one | " + "word " * 60 + " |"
     body.set_text(f"{wide}\n\n{narrow}")
     first, second = body.widgets
-    qtbot.waitUntil(lambda: first.horizontalScrollBar().maximum() > 100, timeout=2_000)
-    qtbot.waitUntil(lambda: first.width() == body.width(), timeout=2_000)
+    qtbot.waitUntil(lambda: first.horizontalScrollBar().maximum() > 100, timeout=20_000)
+    qtbot.waitUntil(lambda: first.width() == body.width(), timeout=20_000)
     assert second.horizontalScrollBar().maximum() == 0 and second.height() > 60
     assert first.horizontalScrollBar().value() == 0
     assert first.width() <= body.width() <= 600 and first.focusPolicy() == Qt.FocusPolicy.StrongFocus
@@ -96,7 +96,7 @@ def test_a_wide_table_scrolls_sideways_and_a_narrow_one_wraps(qtbot, body):  # n
 def test_a_long_line_of_code_never_widens_the_column(qtbot, body):  # noqa: F811
     body.set_text("```\n" + "x = 1; " * 200 + "\n```")
     code = body.widgets[0]
-    qtbot.waitUntil(lambda: code.edit.horizontalScrollBar().maximum() > 0, timeout=2_000)
+    qtbot.waitUntil(lambda: code.edit.horizontalScrollBar().maximum() > 0, timeout=20_000)
     assert body.width() <= 600
 
 
@@ -126,7 +126,7 @@ def ask(qtbot, window, mode: str = "dflash"):
     window.composer.set_text("Why?")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: not talk.client.busy and talk.comparison.running is None, timeout=10_000)
+    qtbot.waitUntil(lambda: not talk.client.busy and talk.comparison.running is None, timeout=20_000)
     wait_ready(qtbot, talk.client)
     return window.transcript.answers[-1]
 
@@ -166,12 +166,12 @@ def test_thoughts_show_that_they_go_on_while_they_stream(qtbot, window, loader):
     window.composer.set_text("Why?")
     window.do.send()
     answer = window.transcript.answers[-1]
-    qtbot.waitUntil(lambda: answer.body.thinking is not None, timeout=5_000)
-    qtbot.waitUntil(lambda: answer.body.thinking.button.text().startswith("Thinking … 1"), timeout=5_000)
+    qtbot.waitUntil(lambda: answer.body.thinking is not None, timeout=20_000)
+    qtbot.waitUntil(lambda: answer.body.thinking.button.text().startswith("Thinking … 1"), timeout=20_000)
     assert answer.body.answer == "" and not answer._waiting.isVisible()
     answer.body.thinking.button.setChecked(True)
     before = len(answer.body.thinking._column.text)
-    qtbot.waitUntil(lambda: len(answer.body.thinking._column.text) > before, timeout=3_000)
+    qtbot.waitUntil(lambda: len(answer.body.thinking._column.text) > before, timeout=20_000)
     window.do.stop()
     wait_ready(qtbot, window.services.client)
     assert answer.body.thinking.button.text().endswith("cut short")
@@ -187,12 +187,12 @@ def test_a_long_code_block_has_its_copy_button_at_both_ends(qtbot, body):  # noq
     code = "\n".join(f"    line {index}" for index in range(LONG))
     body.set_text(f"```python\n{code}\n```\n\n```\nshort\n```")
     long, short = (widget for widget in body.widgets if isinstance(widget, CodeBlock))
-    qtbot.waitUntil(lambda: long._copy.isVisible() and long._copy_below.isVisible(), timeout=2_000)
+    qtbot.waitUntil(lambda: long._copy.isVisible() and long._copy_below.isVisible(), timeout=20_000)
     assert not short._copy_below.isVisible() and long._copy_below.y() > long.edit.y() > long._copy.y()
     qtbot.mouseClick(long._copy_below, Qt.MouseButton.LeftButton)
     assert QGuiApplication.clipboard().text() == code
     settle(qtbot, body)
-    qtbot.waitUntil(lambda: long._copy.text() == "Copy", timeout=3_000)
+    qtbot.waitUntil(lambda: long._copy.text() == "Copy", timeout=20_000)
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support (raise|grabbing)")

@@ -101,7 +101,7 @@ def test_a_chip_is_removed_by_mouse_and_by_keyboard_and_the_focus_stays_near(qtb
     chips = window.composer.chips
     window.activateWindow()
     chips.chips[1].setFocus()
-    qtbot.waitUntil(lambda: chips.chips[1].hasFocus(), timeout=2_000)
+    qtbot.waitUntil(lambda: chips.chips[1].hasFocus(), timeout=20_000)
     qtbot.keyClick(chips.chips[1], Qt.Key.Key_Delete)
     assert names(window) == ["a.txt", "c.txt"] and chips.chips[1].hasFocus()
     qtbot.keyClick(chips.chips[1], Qt.Key.Key_Backspace)
@@ -162,12 +162,12 @@ def test_tokens_are_counted_before_sending_file_by_file(qtbot, window):
     window.composer.add(Attachment("a.txt", "one two three"))
     write(qtbot, window, "four five")
     chip = window.composer.chips.chips[0]
-    qtbot.waitUntil(lambda: "token" in chip._tokens.text(), timeout=3_000)
-    qtbot.waitUntil(lambda: "This message" in window.composer.context.toolTip(), timeout=3_000)
+    qtbot.waitUntil(lambda: "token" in chip._tokens.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "This message" in window.composer.context.toolTip(), timeout=20_000)
     client, asked = window.services.client, []
     client.counted.connect(asked.append)
     window.writing.count()
-    qtbot.waitUntil(lambda: bool(asked), timeout=3_000)
+    qtbot.waitUntil(lambda: bool(asked), timeout=20_000)
     assert window.composer.context.text() == f"{asked[0]} of 8,192 tokens"
 
 
@@ -179,10 +179,10 @@ def test_the_context_meter_has_three_states_and_names_its_parts(qtbot, window, l
     options.set(options.current.with_values({"system": "Be very brief indeed."}))
     for words, fill in ((10, "fits"), (84, "nearly full"), (120, "too long")):
         window.composer.set_text("word " * words)
-        qtbot.waitUntil(lambda fill=fill: meter.fill == fill, timeout=3_000)
+        qtbot.waitUntil(lambda fill=fill: meter.fill == fill, timeout=20_000)
     assert "shorten the message" in meter.toolTip() and "Instructions: " in meter.toolTip()
     options.set(options.current.with_values({"drop_oldest": True}))
-    qtbot.waitUntil(lambda: "oldest turns will be left out" in meter.toolTip(), timeout=3_000)
+    qtbot.waitUntil(lambda: "oldest turns will be left out" in meter.toolTip(), timeout=20_000)
     meter.setFocus()
     qtbot.keyClick(meter, Qt.Key.Key_Space)
     popup = QApplication.activePopupWidget()
@@ -204,11 +204,11 @@ def test_a_template_that_refuses_a_part_still_leaves_the_sum(qtbot, window, monk
             raise ModelError("roles must alternate")
         return count(messages)
 
-    qtbot.waitUntil(lambda: bool(window.writing._known), timeout=3_000)  # what was on its way is there
+    qtbot.waitUntil(lambda: bool(window.writing._known), timeout=20_000)  # what was on its way is there
     monkeypatch.setattr(engine, "count_tokens", picky)
     window.writing._known.clear()
     window.composer.set_text("one two")
-    qtbot.waitUntil(lambda: window.composer.context.text().startswith("6 of"), timeout=3_000)
+    qtbot.waitUntil(lambda: window.composer.context.text().startswith("6 of"), timeout=20_000)
     assert "This message" not in window.composer.context.toolTip()
 
 
@@ -236,14 +236,14 @@ def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, wind
     wait_ready(qtbot, window.services.client)
     path = tmp_path / name
     window.do.write_export(path)
-    qtbot.waitUntil(lambda: path.exists() and not window.services.transfer.running, timeout=3_000)
+    qtbot.waitUntil(lambda: path.exists() and not window.services.transfer.running, timeout=20_000)
     if onto == "window":
         drop(window, path)
     else:
         data = QMimeData()
         data.setUrls([QUrl.fromLocalFile(str(path))])
         window.composer.edit.insertFromMimeData(data)
-    qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=3_000)
+    qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=20_000)
     assert names(window) == []
 
 

@@ -132,11 +132,11 @@ def test_switching_away_from_an_answer_that_is_being_written_loses_nothing(qtbot
     loader.script.rate = 40.0
     window.do.answer_again()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 30), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 30), timeout=20_000)
     window.do.step_version(-1)
     assert shown(window) == ["Why?", "Short answer"]
     seen = len(talk.active.text)
-    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > seen), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > seen), timeout=20_000)
     window.do.step_version(1)
     assert window.transcript.answers[-1].body.text == talk.active.text
     window.do.step_version(-1)
@@ -154,7 +154,7 @@ def test_an_edit_while_an_answer_runs_waits_in_its_editor(qtbot, window, loader)
     loader.script.rate = 30.0
     window.composer.set_text("Next")
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=20_000)
     first = window.services.conversation.messages[0]
     edit(qtbot, window, first.id, "Edited question")
     assert window.transcript.editing.editor.text == "Edited question" and "not ready" in window.banner.text
@@ -183,7 +183,7 @@ def test_escape_in_an_editor_leaves_the_answer_that_is_being_written_alone(qtbot
     loader.script.rate, loader.script.tokens = 50.0, 400
     window.composer.set_text("Why?")
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=20_000)
     window.do.edit_message()
     qtbot.keyClick(window.transcript.editing.editor.edit, Qt.Key.Key_Escape)
     assert window.transcript.editing.editor is None and window.services.client.state is EngineState.DECODING
@@ -244,7 +244,7 @@ def test_a_branch_from_an_answer_that_is_being_written_takes_what_is_there(qtbot
     window.composer.set_text("Why?")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 30), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 30), timeout=20_000)
     seen, first = talk.active.text, talk.chat.id
     window.do.branch_chat()
     assert talk.chat.id != first and talk.messages[-1].state == "stopped" and talk.messages[-1].content == seen
@@ -272,7 +272,7 @@ def test_a_side_by_side_answer_is_a_version_too(qtbot, window, loader):
     window.do.set_mode("compare")
     window.do.answer_again()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: talk.comparison.comparison is not None and talk.comparison.running is None, timeout=5_000)
+    qtbot.waitUntil(lambda: talk.comparison.comparison is not None and talk.comparison.running is None, timeout=20_000)
     wait_ready(qtbot, window.services.client)
     assert talk.version_of(talk.messages[-1].id) == (2, 2) and talk.messages[-1].state == "done"
 

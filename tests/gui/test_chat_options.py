@@ -116,5 +116,5 @@ def test_thoughts_that_the_template_opened_are_kept_with_their_tag_in_both_modes
     loader.script.tokens = len(words_of(loader.script.text))
     for mode in ("dflash", "baseline", "compare"):
         talk.send("Why?", mode)
-        qtbot.waitUntil(lambda: not talk.client.busy and talk.comparison.running is None, timeout=5_000)
+        qtbot.waitUntil(lambda: not talk.client.busy and talk.comparison.running is None, timeout=20_000)
         assert talk.messages[-1].content == "<think>\nFirst this.\n</think>\n\nThen that.", mode

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -22,7 +20,7 @@ def compare(qtbot, window, prompt: str = "Explain rainbows") -> None:
     window.composer.set_text(prompt)
     window.do.send()
     run = window.services.conversation.comparison
-    qtbot.waitUntil(lambda: run.comparison is not None and run.running is None, timeout=10_000)
+    qtbot.waitUntil(lambda: run.comparison is not None and run.running is None, timeout=20_000)
     wait_ready(qtbot, window.services.client)
 
 
@@ -37,7 +35,8 @@ def test_both_texts_both_rates_and_the_verdict_are_shown(qtbot, window, loader):
         assert view.panes[name].clock.text() == f"{arm.duration_s:.1f}\u00a0s"
     assert view.verdict.text() == comparison.verdict_line()
     assert view.verdict.text().endswith("identical, 40 tokens")
-    assert comparison.speedup == pytest.approx(2.0, rel=0.25)
+    rates = [arm.finished.statistics.decode_tok_s for arm in (comparison.left, comparison.right)]
+    assert comparison.speedup == pytest.approx(rates[1] / rates[0]) and f"{comparison.speedup:.1f}" in view.verdict.text()
 
 
 def test_differing_texts_are_named_with_the_first_token_that_differs(qtbot, window, loader):
@@ -55,7 +54,7 @@ def test_text_is_shown_while_an_arm_runs(qtbot, window, loader):
     window.composer.set_text("Explain rainbows")
     window.do.send()
     panes = window.compare.panes
-    qtbot.waitUntil(lambda: len(panes["left"].body.text) > 20, timeout=5_000)
+    qtbot.waitUntil(lambda: len(panes["left"].body.text) > 20, timeout=20_000)
     assert panes["left"].rate.text() == "running" and panes["right"].rate.text() == "waits"
     assert not window.compare.replay_button.isEnabled()
     window.do.stop()
@@ -68,7 +67,7 @@ def test_a_model_loaded_in_the_middle_stops_the_comparison_for_good(qtbot, windo
     window.do.set_mode("compare")
     window.composer.set_text("Explain rainbows")
     window.do.send()
-    qtbot.waitUntil(lambda: bool(window.compare.panes["left"].body.text), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(window.compare.panes["left"].body.text), timeout=20_000)
     load(qtbot, window.services.client)
     assert window.compare.verdict.text() == "not comparable: stopped"
     comparison = window.services.conversation.comparison.comparison
@@ -79,13 +78,18 @@ def test_the_replay_plays_both_on_one_clock(qtbot, window, loader):
     loader.script.rate, loader.script.tokens = 60.0, 40
     compare(qtbot, window)
     view, comparison = window.compare, window.services.conversation.comparison.comparison
-    began = time.monotonic()
+    began = now = 100.0
+    view._now = lambda: now
     qtbot.mouseClick(view.replay_button, Qt.MouseButton.LeftButton)
-    assert view.replaying
-    qtbot.waitUntil(lambda: view.panes["right"].body.text == comparison.right.text, timeout=5_000)
+    assert view.replaying and view.panes["right"].body.text == ""
+    now = began + comparison.right.duration_s
+    qtbot.waitUntil(lambda: view.panes["right"].body.text == comparison.right.text, timeout=20_000)
     assert len(view.panes["left"].body.text) < len(comparison.left.text)
-    qtbot.waitUntil(lambda: not view.replaying, timeout=5_000)
-    assert time.monotonic() - began == pytest.approx(comparison.duration_s, abs=0.4)
+    now = began + comparison.duration_s - 0.001
+    qtbot.waitUntil(lambda: view.panes["left"].clock.text() == f"{comparison.duration_s:.1f}\u00a0s", timeout=20_000)
+    assert view.replaying
+    now = began + comparison.duration_s
+    qtbot.waitUntil(lambda: not view.replaying, timeout=20_000)
     assert view.panes["left"].body.text == comparison.left.text
 
 
@@ -131,12 +135,12 @@ def test_a_chat_branched_off_while_a_comparison_runs_takes_what_is_there(qtbot, 
     window.composer.set_text("Why?")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: len(talk.comparison.longest_text()) > 20, timeout=5_000)
+    qtbot.waitUntil(lambda: len(talk.comparison.longest_text()) > 20, timeout=20_000)
     seen = talk.comparison.longest_text()
     window.do.branch_chat()
     assert talk.messages[-1].state == "stopped" and talk.messages[-1].content == seen
     window.do.stop()
-    qtbot.waitUntil(lambda: talk.comparison.running is None, timeout=5_000)
+    qtbot.waitUntil(lambda: talk.comparison.running is None, timeout=20_000)
     wait_ready(qtbot, window.services.client)
 
 
@@ -147,7 +151,7 @@ def test_a_crash_in_an_arm_is_shown_and_the_other_text_is_kept(qtbot, window, lo
     window.do.set_mode("compare")
     window.composer.set_text("Explain rainbows")
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.LOST, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.LOST, timeout=20_000)
     assert "failed" in window.compare.verdict.text() and "engine failed" in window.banner.text
     assert len(window.compare.panes["left"].body.text) > 100
     loader.script.crash_at = None
@@ -168,7 +172,7 @@ def test_any_two_arms_can_be_chosen_and_run_again(qtbot, window, loader):
     assert window.services.settings.current.arms == ("dflash:2", "dflash:4")
     qtbot.mouseClick(bar.run_button, Qt.MouseButton.LeftButton)
     run = window.services.conversation.comparison
-    qtbot.waitUntil(lambda: run.running is None and run.comparison.left.arm.block_length == 2, timeout=10_000)
+    qtbot.waitUntil(lambda: run.running is None and run.comparison.left.arm.block_length == 2, timeout=20_000)
     wait_ready(qtbot, window.services.client)
     requests = loader.engines[-1].requests[-2:]
     assert [(request.mode, request.block_length) for request in requests] == [("dflash", 2), ("dflash", 4)]

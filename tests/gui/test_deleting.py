@@ -107,7 +107,7 @@ def test_deleting_a_message_above_a_running_answer_stops_it_and_keeps_its_text(q
     window.composer.set_text("Long story")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: bool(talk.active and talk.active.text), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(talk.active and talk.active.text), timeout=20_000)
     window.branching.delete(talk.messages[2].id)
     wait_ready(qtbot, window.services.client)
     assert shown(window) == ["A question", "One answer"]
@@ -208,7 +208,7 @@ def test_deleting_the_chat_that_is_answering_is_at_once(qtbot, window, loader):
     loader.script.rate, loader.script.tokens = 30.0, 400
     window.composer.set_text("Long story")
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=20_000)
     window.do.delete_chat()
     assert window.services.store.chats() == [] and window.services.client.state is EngineState.STOPPING
     wait_ready(qtbot, window.services.client)

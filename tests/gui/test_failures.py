@@ -19,7 +19,7 @@ def crash(qtbot, window, loader) -> None:
     loader.script.crash_at, loader.script.crash_error = 5, RuntimeError(f"cannot work on {SECRET}")
     window.composer.set_text(SECRET)
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.LOST, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.LOST, timeout=20_000)
 
 
 def test_a_fault_of_ours_can_be_copied_and_quotes_no_chat(qtbot, window, loader, caplog):
@@ -42,7 +42,7 @@ def test_a_fault_of_ours_can_be_copied_and_quotes_no_chat(qtbot, window, loader,
 def test_a_fault_of_the_user_s_offers_no_details(qtbot, window, loader, problem):
     loader.script.load_error = problem
     window.services.client.load("broken")
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=20_000)
     assert window.banner.action.isVisible() and not window.banner.second.isVisible()
     loader.script.load_error = None
     load(qtbot, window.services.client)

@@ -64,7 +64,7 @@ def test_a_first_question_ends_the_tour_and_escape_stops_its_answer(qtbot, windo
     window.composer.set_text("Long story")
     window.do.send()
     assert not tour.isVisible()
-    qtbot.waitUntil(lambda: bool(window.services.conversation.active.text), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(window.services.conversation.active.text), timeout=20_000)
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Escape)
     wait_ready(qtbot, window.services.client)
     assert window.services.conversation.messages[-1].state == "stopped"
@@ -120,11 +120,11 @@ def test_escape_ends_the_tour_first_and_then_stops_what_runs(qtbot, make_window,
     loader.script.load_s = 20.0
     window = make_window(services)
     services.client.load("scripted")  # as at a first start, where the tour is there before the model is
-    qtbot.waitUntil(window.isActiveWindow, timeout=2_000)
+    qtbot.waitUntil(window.isActiveWindow, timeout=20_000)
     tour = window.first_run.tour
     tour.start()
     window.composer.setFocus()
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Escape)
     assert not tour.isVisible() and services.client.state is EngineState.LOADING
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Escape)
-    qtbot.waitUntil(lambda: services.client.state is EngineState.NO_MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: services.client.state is EngineState.NO_MODEL, timeout=20_000)

@@ -27,7 +27,7 @@ def test_the_focus_can_be_seen_on_every_control_that_tab_comes_to(qtbot, window)
     window.do.find_in_chat()
     window.banner.show_message("Something happened.", "Retry", lambda: None)
     window.activateWindow()
-    qtbot.waitUntil(lambda: window.isActiveWindow() and not answer.body.widgets[1].visibleRegion().isEmpty(), timeout=2_000)
+    qtbot.waitUntil(lambda: window.isActiveWindow() and not answer.body.widgets[1].visibleRegion().isEmpty(), timeout=20_000)
     unseen, seen = [], set()
     control = window.composer.edit
     control.setFocus()

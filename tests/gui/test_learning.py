@@ -139,7 +139,7 @@ def paused(services: Services) -> bool:
 def test_a_prompt_is_answered_while_it_learns_and_learning_goes_on_later(services: Services, world: World, loader, qtbot) -> None:
     slow_run(services, world, loader, qtbot)
     assert services.conversation.send("Hello", "dflash")
-    with qtbot.waitSignal(services.conversation.answer_ended, timeout=2_000):
+    with qtbot.waitSignal(services.conversation.answer_ended, timeout=20_000):
         pass
     qtbot.waitUntil(lambda: paused(services))
     done = max(loader.engines[-1].steps_done.values())
@@ -183,7 +183,7 @@ def test_a_run_goes_on_after_a_restart_with_the_same_chats(make_services, loader
     load(qtbot, services.client)
     slow_run(services, world, loader, qtbot)
     (before,) = runs(loader)
-    assert services.shutdown(5.0)
+    assert services.shutdown(20.0)
     again = make_services()
     again.learning._clock, again.learning._on_mains = lambda: world.now, lambda: True
     add_chats(again, 2, first=ENOUGH)

@@ -20,7 +20,7 @@ OFFSCREEN_DIALOG = pytest.mark.qt_log_ignore("This plugin does not support propa
 
 def wait_empty(qtbot, client) -> None:
     """Waits until no model is loaded."""
-    qtbot.waitUntil(lambda: client.state is EngineState.NO_MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: client.state is EngineState.NO_MODEL, timeout=20_000)
 
 
 def test_unloading_closes_the_engine_and_load_brings_the_same_model_back(qtbot, window, loader):
@@ -42,7 +42,7 @@ def test_unloading_while_an_answer_is_written_keeps_what_had_arrived(qtbot, wind
     window.composer.set_text("Explain rainbows")
     window.do.send()
     wanted = EngineState.PREFILL if phase == "prefill" else EngineState.DECODING
-    qtbot.waitUntil(lambda: window.services.client.state is wanted, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is wanted, timeout=20_000)
     window.do.unload_model()
     wait_empty(qtbot, window.services.client)
     answer = window.services.conversation.messages[-1]
@@ -87,7 +87,7 @@ def test_only_a_model_that_could_be_loaded_is_remembered_for_the_next_start(qtbo
 def test_a_cancelled_load_can_be_taken_up_again_from_the_header(qtbot, window, loader):
     loader.script.load_s = 30.0
     window.do.load_model("another")
-    qtbot.waitUntil(lambda: window.models.state.text() == "Loading", timeout=5_000)
+    qtbot.waitUntil(lambda: window.models.state.text() == "Loading", timeout=20_000)
     window.actions_by_id["stop"].trigger()
     wait_empty(qtbot, window.services.client)
     loader.script.load_s = 0.0
@@ -216,7 +216,7 @@ def test_a_model_that_is_refused_before_it_is_read_leaves_the_loaded_one_in_use(
     client, engine = window.services.client, loader.engines[0]
     loader.script.refusal = ModelError("Huge needs about 40 GB of memory: choose a smaller model.")
     window.do.load_model("huge")
-    qtbot.waitUntil(lambda: "40\u00a0GB" in window.banner.text, timeout=5_000)
+    qtbot.waitUntil(lambda: "40\u00a0GB" in window.banner.text, timeout=20_000)
     assert client.state is EngineState.READY and client.pair == "scripted" and not engine.closed
     assert window.banner.action.isHidden() and window.models.box.currentData() == "scripted"
     assert window.services.settings.current.pair == "scripted" and window.meter.status.text() == "Ready"
@@ -229,7 +229,7 @@ def test_a_model_that_is_refused_before_it_is_read_leaves_the_loaded_one_in_use(
 def test_a_fault_while_a_model_is_checked_leaves_the_loaded_one_in_use(qtbot, window, loader):
     loader.script.refusal = RuntimeError("a config nobody thought of")
     window.do.load_model("odd")
-    qtbot.waitUntil(lambda: "RuntimeError" in window.banner.text, timeout=5_000)
+    qtbot.waitUntil(lambda: "RuntimeError" in window.banner.text, timeout=20_000)
     client = window.services.client
     assert client.state is EngineState.READY and client.pair == "scripted" and not loader.engines[0].closed
 

@@ -14,7 +14,7 @@ def fail_to_load(qtbot, window, loader) -> None:
     """Leaves the window without a model."""
     loader.script.load_error = RuntimeError("broken")
     window.do.load_model("scripted")
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=20_000)
     loader.script.load_error = None
 
 
@@ -88,7 +88,7 @@ def test_the_meter_keeps_a_running_answer_while_another_chat_is_opened(qtbot, wi
     loader.script.rate, loader.script.tokens = 60.0, 400
     window.composer.set_text("Long story")
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.meter.snapshot().tokens > 4, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.meter.snapshot().tokens > 4, timeout=20_000)
     window.do.new_chat()
     assert window.services.meter.snapshot().tokens > 4
     window.do.stop()

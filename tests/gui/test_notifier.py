@@ -60,7 +60,7 @@ def test_an_answer_that_the_user_stopped_is_not_told(qtbot, window, loader):
     told = Told(window, away=True)
     window.composer.set_text("Long story")
     window.do.send()
-    qtbot.waitUntil(lambda: bool(window.services.conversation.active.text), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(window.services.conversation.active.text), timeout=20_000)
     window.do.stop()
     wait_ready(qtbot, window.services.client)
     assert told.sent == [] and told.said == []
@@ -71,7 +71,7 @@ def test_an_answer_that_failed_is_told_as_such(qtbot, window, loader, caplog):
     told = Told(window, away=True)
     window.composer.set_text("Crash")
     window.do.send()
-    qtbot.waitUntil(lambda: bool(told.sent), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(told.sent), timeout=20_000)
     assert told.sent[0][0] == "No answer: something went wrong"
 
 

@@ -26,7 +26,7 @@ def test_what_is_changed_in_the_pane_is_asked_for(qtbot, window, pane, loader):
     panel.drop_oldest.setChecked(True)
     panel.seed.setValue(7)
     qtbot.keyClicks(panel.system, "Be brief.")
-    qtbot.waitUntil(lambda: window.services.conversation.options.current.system == "Be brief.", timeout=2_000)
+    qtbot.waitUntil(lambda: window.services.conversation.options.current.system == "Be brief.", timeout=20_000)
     window.composer.set_text("Why?")
     window.do.send()
     wait_ready(qtbot, window.services.client)
@@ -75,7 +75,7 @@ def test_presets_are_chosen_saved_renamed_and_deleted_from_the_pane(qtbot, windo
         dialog = window.findChild(QInputDialog)
         dialog.setTextValue(name)
         dialog.accept()
-        qtbot.waitUntil(lambda: window.findChild(QInputDialog) is None, timeout=2_000)
+        qtbot.waitUntil(lambda: window.findChild(QInputDialog) is None, timeout=20_000)
 
     panel.save.trigger()
     answer("Mine")
@@ -106,25 +106,25 @@ def test_thinking_can_be_chosen_only_where_the_model_has_the_switch(qtbot, windo
 def test_in_a_narrow_window_the_list_of_chats_gives_way_and_comes_back(qtbot, window, pane):
     assert not window.sidebar.isHidden()
     window.resize(820, 700)
-    qtbot.waitUntil(lambda: window.sidebar.isHidden(), timeout=2_000)
+    qtbot.waitUntil(lambda: window.sidebar.isHidden(), timeout=20_000)
     chat, panel = window.splitter.widget(1), pane.panel
-    qtbot.waitUntil(lambda: chat.geometry().right() < panel.x() and panel.geometry().right() < 820, timeout=2_000)
+    qtbot.waitUntil(lambda: chat.geometry().right() < panel.x() and panel.geometry().right() < 820, timeout=20_000)
     window.do.toggle_options()
     assert not window.sidebar.isHidden() and window.composer.edit.hasFocus()
 
 
 def restart(window, make_services, make_window):
     window.retire()
-    assert window.services.shutdown(5.0)
+    assert window.services.shutdown(20.0)
     return make_window(make_services())
 
 
 def test_panes_are_as_wide_again_as_they_were(qtbot, window, make_services, make_window):
     window.resize(780, 560)  # the screen here is no larger
     window.splitter.setSizes([250, 530, 0])
-    qtbot.waitUntil(lambda: window.splitter.sizes()[0] == 250, timeout=2_000)
+    qtbot.waitUntil(lambda: window.splitter.sizes()[0] == 250, timeout=20_000)
     again = restart(window, make_services, make_window)
-    qtbot.waitUntil(lambda: again.splitter.sizes()[0] == 250, timeout=2_000)
+    qtbot.waitUntil(lambda: again.splitter.sizes()[0] == 250, timeout=20_000)
 
 
 def test_the_pane_is_open_again_and_the_hidden_list_of_chats_hidden(qtbot, window, pane, make_services, make_window):
@@ -143,7 +143,7 @@ def test_the_panes_of_a_comparison_keep_their_widths(qtbot, window, make_service
     again = restart(window, make_services, make_window)
     again.resize(780, 560)
     again.do.show_comparison()
-    qtbot.waitUntil(lambda: again.compare.splitter.sizes() == sizes, timeout=2_000)
+    qtbot.waitUntil(lambda: again.compare.splitter.sizes() == sizes, timeout=20_000)
 
 
 @DIALOG
@@ -161,7 +161,7 @@ def test_the_pane_covers_nothing_in_the_narrowest_window(qtbot, window):
     window.resize(window.minimumSize())
     before, chat, panel = window.minimumWidth(), window.splitter.widget(1), window.options.panel
     window.options.set_open(True)
-    qtbot.waitUntil(lambda: chat.geometry().right() < panel.geometry().left(), timeout=2_000)
+    qtbot.waitUntil(lambda: chat.geometry().right() < panel.geometry().left(), timeout=20_000)
     assert panel.geometry().right() <= window.splitter.rect().right()
     window.options.set_open(False)
     assert window.minimumWidth() == before

@@ -65,9 +65,9 @@ def test_ending_in_any_state_saves_the_text_and_leaves_nothing_running(qtbot, st
         program.window.composer.set_text("Tell me more")
         program.window.do.send()
         wanted = EngineState.PREFILL if state == "prefill" else EngineState.DECODING
-        qtbot.waitUntil(lambda: client.state is wanted, timeout=5_000)
+        qtbot.waitUntil(lambda: client.state is wanted, timeout=20_000)
     if state == "decode":
-        qtbot.waitUntil(lambda: bool(program.services.conversation.active.text), timeout=5_000)
+        qtbot.waitUntil(lambda: bool(program.services.conversation.active.text), timeout=20_000)
     program.window.composer.set_text("unsent thought")
     program.window.close() if way == "close" else program.window.do.quit()
     assert not client._thread.isRunning() and all(engine.closed for engine in loader.engines)
@@ -96,9 +96,9 @@ def test_a_second_start_raises_the_first_window_and_leaves(qtbot, start, tmp_pat
     )
     with qtbot.waitSignal(first.raise_requested, timeout=20_000):
         second = subprocess.Popen([sys.executable, "-c", script, str(tmp_path)])
-    qtbot.waitUntil(lambda: second.poll() is not None, timeout=10_000)
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=20_000)
     assert second.returncode == 0
-    qtbot.waitUntil(lambda: not program.window.isMinimized(), timeout=2_000)
+    qtbot.waitUntil(lambda: not program.window.isMinimized(), timeout=20_000)
     first.release()
     delete_later(first)
 
@@ -142,10 +142,10 @@ def test_a_signal_ends_the_program_in_order(qtbot, start, loader, tmp_path, numb
     loader.script.rate, loader.script.tokens = 20.0, 400
     program.window.composer.set_text("Tell me more")
     program.window.do.send()
-    qtbot.waitUntil(lambda: program.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.waitUntil(lambda: program.services.client.state is EngineState.DECODING, timeout=20_000)
     bridge = SignalBridge(program)
     os.kill(os.getpid(), number)
-    qtbot.waitUntil(lambda: program._quitting, timeout=2_000)
+    qtbot.waitUntil(lambda: program._quitting, timeout=20_000)
     bridge.close()
     delete_later(bridge)
     assert kept(tmp_path)[-1].state == "stopped"
@@ -355,7 +355,7 @@ def test_on_a_mac_closing_the_window_keeps_the_program_and_its_answer(qtbot, qap
     loader.script.rate, loader.script.tokens = 200.0, 60
     program.window.composer.set_text("Tell me more")
     program.window.do.send()
-    qtbot.waitUntil(lambda: program.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.waitUntil(lambda: program.services.client.state is EngineState.DECODING, timeout=20_000)
     program.window.close()
     assert not program.window.isVisible() and not program._quitting
     wait_ready(qtbot, program.services.client)

@@ -19,26 +19,26 @@ def test_searching_finds_chats_by_what_was_said(qtbot, window):
         store.add_message(store.create_chat(title).id, "user", text, "sent")
     window.fill_chats()
     qtbot.keyClicks(window.sidebar.search, "poach")
-    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["Today", "Cooking"], timeout=2_000)
+    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["Today", "Cooking"], timeout=20_000)
     window.sidebar.search.clear()
-    qtbot.waitUntil(lambda: len(window.sidebar.chats.chat_ids()) == 2, timeout=2_000)
+    qtbot.waitUntil(lambda: len(window.sidebar.chats.chat_ids()) == 2, timeout=20_000)
 
 
 def test_a_search_without_a_hit_says_so(qtbot, window):
     window.services.store.create_chat("Cooking")
     window.fill_chats()
     qtbot.keyClicks(window.sidebar.search, "zebra")
-    qtbot.waitUntil(lambda: window.sidebar.note.text() == "No chats found", timeout=2_000)
+    qtbot.waitUntil(lambda: window.sidebar.note.text() == "No chats found", timeout=20_000)
     assert window.sidebar.chats.titles() == [] and not window.sidebar.note.isHidden()
     window.sidebar.search.clear()
-    qtbot.waitUntil(lambda: window.sidebar.note.isHidden(), timeout=2_000)
+    qtbot.waitUntil(lambda: window.sidebar.note.isHidden(), timeout=20_000)
 
 
 def test_escape_clears_the_search_before_it_stops_the_answer(qtbot, window, loader):
     loader.script.rate, loader.script.tokens = 60.0, 400
     window.composer.set_text("Long story")
     window.do.send()
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.DECODING, timeout=20_000)
     search = window.sidebar.search
     search.setFocus()
     qtbot.keyClicks(search, "story")
@@ -54,8 +54,8 @@ def test_renaming_in_the_list_renames_the_chat(qtbot, window):
     window.fill_chats()
     rows = window.sidebar.chats.rows
     rows.setData(rows.index(1), "New name")
-    qtbot.waitUntil(lambda: window.services.store.chat(chat.id).title == "New name", timeout=2_000)
-    qtbot.waitUntil(lambda: "New name" in window.sidebar.chats.titles(), timeout=2_000)
+    qtbot.waitUntil(lambda: window.services.store.chat(chat.id).title == "New name", timeout=20_000)
+    qtbot.waitUntil(lambda: "New name" in window.sidebar.chats.titles(), timeout=20_000)
 
 
 def test_renaming_goes_on_where_it_is_asked_for_again_and_ends_where_another_is_renamed(qtbot, window, capfd):
@@ -86,7 +86,7 @@ def test_renaming_with_the_keyboard_renames_the_header_too(qtbot, window):
     editor = window.sidebar.chats.viewport().findChild(QLineEdit)
     qtbot.keyClicks(editor, "New name")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: window.title.text() == "New name", timeout=2_000)
+    qtbot.waitUntil(lambda: window.title.text() == "New name", timeout=20_000)
     assert window.sidebar.chats.titles() == ["Today", "New name"]
     assert window.sidebar.chats.viewport().findChild(QLineEdit) is None
 
@@ -132,7 +132,7 @@ def test_chats_are_put_into_folders_by_menu_and_the_new_folder_is_named_in_the_l
     editor.selectAll()
     qtbot.keyClicks(editor, "Work")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: chats.titles() == ["Folders", "Work", "First", "Today", "Second"], timeout=2_000)
+    qtbot.waitUntil(lambda: chats.titles() == ["Folders", "Work", "First", "Today", "Second"], timeout=20_000)
     assert folder_of(window, first) == "Work"
     move = next(a.menu() for a in chats.chat_menu(chats.rows.rows[4]).actions() if a.menu() is not None)
     next(action for action in move.actions() if action.text() == "Work").trigger()
@@ -166,7 +166,7 @@ def test_a_folder_is_closed_opened_renamed_and_removed_and_its_chats_stay(qtbot,
     qtbot.keyClick(chats, Qt.Key.Key_Space)
     assert chats.titles() == ["Folders", "Work", "First"]
     chats.rows.setData(chats.rows.index(1), "Home")
-    qtbot.waitUntil(lambda: folder_of(window, chat) == "Home", timeout=2_000)
+    qtbot.waitUntil(lambda: folder_of(window, chat) == "Home", timeout=20_000)
     remove = chats.folder_menu(chats.rows.rows[1]).actions()[-1]
     assert remove.text() == "Remove Folder, Keep Chats"
     remove.trigger()
@@ -196,7 +196,7 @@ def test_a_refill_while_a_title_is_edited_waits_for_its_end(qtbot, window):
     assert chats.viewport().findChild(QLineEdit) is editor and editor.text() == "Half a na"
     qtbot.keyClicks(editor, "me")
     qtbot.keyClick(editor, Qt.Key.Key_Return)
-    qtbot.waitUntil(lambda: chats.titles() == ["Today", "Meanwhile", "Half a name"], timeout=2_000)
+    qtbot.waitUntil(lambda: chats.titles() == ["Today", "Meanwhile", "Half a name"], timeout=20_000)
 
 
 def test_a_hit_opens_its_chat_on_its_branch_and_is_marked(qtbot, window):
@@ -214,7 +214,7 @@ def test_a_hit_opens_its_chat_on_its_branch_and_is_marked(qtbot, window):
         )
     chats, transcript = window.sidebar.chats, window.transcript
     window.sidebar.search.setText("針")
-    qtbot.waitUntil(lambda: chats.titles() == ["Today", "Long"], timeout=2_000)
+    qtbot.waitUntil(lambda: chats.titles() == ["Today", "Long"], timeout=20_000)
     assert chats.rows.rows[1].excerpt == "The needle 針 lies here"
     click(qtbot, chats, "Long")
     assert [message.id for message in window.services.conversation.messages] == [question.id, hidden.id]
@@ -232,7 +232,7 @@ def test_a_hit_far_up_in_a_long_chat_is_mounted_with_what_is_around_it(qtbot, wi
     ids = [store.add_message(chat.id, "user" if n % 2 else "assistant", f"message {n}\n" * 5, "done").id for n in range(300)]
     window.do.open_chat(chat.id, ids[50])
     transcript = window.transcript
-    qtbot.waitUntil(lambda: not transcript._mounted[ids[50]].visibleRegion().isEmpty(), timeout=2_000)
+    qtbot.waitUntil(lambda: not transcript._mounted[ids[50]].visibleRegion().isEmpty(), timeout=20_000)
     assert transcript.count == 40 and ids[299] not in transcript._mounted and not transcript.following
     transcript.mount_later()
     assert transcript.count == 80 and ids[109] in transcript._mounted

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise|pro
 
 
 def wait_over(qtbot, window) -> None:
-    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=10_000)
+    qtbot.waitUntil(lambda: not window.services.transfer.running, timeout=20_000)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_an_export_while_an_answer_is_written_holds_what_is_there(qtbot, window,
     window.composer.set_text("Long story")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 20), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 20), timeout=20_000)
     seen = talk.active.text
     window.do.write_export(tmp_path / "x.json")
     window.do.stop()
@@ -80,11 +80,11 @@ def test_all_chats_travel_in_one_file(qtbot, window, rich, tmp_path, make_servic
     told = []
     other.transfer.told.connect(told.append)
     other.transfer.import_files([tmp_path / "all.json"])
-    qtbot.waitUntil(lambda: not other.transfer.running, timeout=10_000)
+    qtbot.waitUntil(lambda: not other.transfer.running, timeout=20_000)
     assert told[-1] == "301 chats were imported."
     assert [chat.title for chat in other.store.chats()] == [chat.title for chat in store.chats()]
     other.transfer.export_all(tmp_path / "again.json")
-    qtbot.waitUntil(lambda: not other.transfer.running, timeout=10_000)
+    qtbot.waitUntil(lambda: not other.transfer.running, timeout=20_000)
     assert (tmp_path / "again.json").read_text() == (tmp_path / "all.json").read_text()
 
 

@@ -76,18 +76,18 @@ def test_nothing_is_asked_before_the_user_agrees(qtbot, services, updates, serve
 
 def test_once_agreed_it_looks_once_a_day(qtbot, services, updates, server):
     services.settings.update(check_updates=True)
-    with qtbot.waitSignal(updates.found, timeout=5_000) as found:
+    with qtbot.waitSignal(updates.found, timeout=20_000) as found:
         assert updates.look_if_due(now=lambda: 1_000_000.0)
     assert found.args[0].version == "99.0"
     assert not updates.look_if_due(now=lambda: 1_000_000.0 + EVERY_S - 1)
     services.store.set_setting(LAST, 9e12)  # the clock was set back
-    with qtbot.waitSignal(updates.found, timeout=5_000):
+    with qtbot.waitSignal(updates.found, timeout=20_000):
         assert updates.look_if_due(now=lambda: 2_000_000.0)
     assert len(server.asked) == 2
 
 
 def test_the_question_names_the_version_and_nothing_of_the_user(qtbot, updates, server):
-    with qtbot.waitSignal(updates.found, timeout=5_000):
+    with qtbot.waitSignal(updates.found, timeout=20_000):
         updates.look()
     (headers,) = server.asked
     assert headers["User-Agent"] == f"Slipstream/{__version__}" and "Cookie" not in headers and "Referer" not in headers
@@ -104,7 +104,7 @@ def test_the_question_names_the_version_and_nothing_of_the_user(qtbot, updates, 
 )
 def test_what_is_no_trusted_feed_is_told_in_one_line(qtbot, updates, server, body, status, said):
     server.body, server.status = body, status
-    with qtbot.waitSignal(updates.failed, timeout=10_000) as failed:
+    with qtbot.waitSignal(updates.failed, timeout=20_000) as failed:
         updates.look()
     assert said in failed.args[0] and "\n" not in failed.args[0]
 
@@ -112,7 +112,7 @@ def test_what_is_no_trusted_feed_is_told_in_one_line(qtbot, updates, server, bod
 def test_an_unsafe_address_and_a_build_without_a_feed_are_not_asked(qtbot, updates, server):
     for source, said in ((Source("http://slipstream.example/feed", PUBLIC), "not secure"), (Source("", ""), NO_FEED)):
         updates.source = source
-        with qtbot.waitSignal(updates.failed, timeout=1_000) as failed:
+        with qtbot.waitSignal(updates.failed, timeout=20_000) as failed:
             updates.look()
         assert said in failed.args[0]
     assert server.asked == []
@@ -128,7 +128,7 @@ def opened(monkeypatch) -> list[str]:
 
 @pytest.mark.qt_log_ignore(SIZE_WARNING)
 def test_the_user_sees_the_notes_and_the_page_opens_on_request_only(qtbot, window, updates, opened):
-    with qtbot.waitSignal(updates.found, timeout=5_000):
+    with qtbot.waitSignal(updates.found, timeout=20_000):
         window.actions_by_id["look_for_updates"].trigger()
     dialog = window.findChild(UpdateDialog)
     assert dialog.findChild(QPlainTextEdit).toPlainText() == "Much faster." and opened == []
@@ -139,20 +139,20 @@ def test_the_user_sees_the_notes_and_the_page_opens_on_request_only(qtbot, windo
 @pytest.mark.qt_log_ignore(SIZE_WARNING)
 def test_a_daily_look_shows_a_notice_and_no_dialog(qtbot, window, updates, services):
     services.settings.update(check_updates=True)
-    with qtbot.waitSignal(updates.found, timeout=5_000):
+    with qtbot.waitSignal(updates.found, timeout=20_000):
         updates.look_if_due()
     assert "99.0 is out" in window.banner.text and window.findChild(UpdateDialog) is None
 
 
 def test_the_same_or_an_older_version_is_no_news_and_a_failed_daily_look_is_silent(qtbot, window, updates, server, services):
     server.body = offer(version=__version__)
-    with qtbot.waitSignal(updates.current, timeout=5_000):
+    with qtbot.waitSignal(updates.current, timeout=20_000):
         window.actions_by_id["look_for_updates"].trigger()
     assert "newest version" in window.banner.text
     window.banner.hide()
     services.settings.update(check_updates=True)
     server.status = 500
-    with qtbot.waitSignal(updates.failed, timeout=5_000):
+    with qtbot.waitSignal(updates.failed, timeout=20_000):
         updates.look_if_due()
     assert window.banner.isHidden()
 

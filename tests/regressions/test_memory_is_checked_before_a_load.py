@@ -15,10 +15,10 @@ from tests.engine.tiny import copy_tokenizer, target_config, write_draft, write_
 def test_what_cannot_fit_is_refused_in_words_before_it_is_read(starter: ResolvedPair, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fit, "machine_memory", lambda: 400_000_000)
     steps: list[LoadProgress] = []
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(NotEnoughMemory) as caught:
         load("starter", progress=steps.append)
-    assert time.monotonic() - began < 2.0 and not any("target" in step.stage for step in steps)
+    assert time.process_time() - began < 2.0 and not any("target" in step.stage for step in steps)
     assert "0.4 GB" in str(caught.value) and "choose a smaller model" in str(caught.value) and "\n" not in str(caught.value)
     assert caught.value.needed > caught.value.available == 400_000_000
 

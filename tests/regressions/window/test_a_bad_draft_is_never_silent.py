@@ -28,6 +28,6 @@ def test_the_meter_says_plain_and_why_and_so_does_the_kept_answer(qtbot, window,
 def test_a_draft_that_cannot_be_loaded_is_refused_in_words_and_nothing_is_served(qtbot, window, loader, problem):
     loader.script.load_error = ModelError(problem)
     window.do.load_model("broken")
-    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: window.services.client.state is EngineState.NO_MODEL, timeout=20_000)
     assert window.banner.text == problem and window.banner.action.isVisible()
     assert window.meter.status.text() == "No model" and not window.situation().idle

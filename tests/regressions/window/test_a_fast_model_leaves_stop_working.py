@@ -18,11 +18,11 @@ def test_stop_is_heard_while_400_tokens_a_second_stream(qtbot, window, loader):
     window.composer.set_text("Go on")
     window.do.send()
     client = window.services.client
-    qtbot.waitUntil(lambda: client.state is EngineState.DECODING, timeout=5_000)
-    qtbot.waitUntil(lambda: len(window.transcript.answers[-1].body.text) > 1_000, timeout=10_000)
+    qtbot.waitUntil(lambda: client.state is EngineState.DECODING, timeout=20_000)
+    qtbot.waitUntil(lambda: len(window.transcript.answers[-1].body.text) > 1_000, timeout=20_000)
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Escape)
     assert client.state is EngineState.STOPPING and not window.composer.button.isEnabled()
     shown = len(window.transcript.answers[-1].body.text)
-    wait_ready(qtbot, client, timeout=2_000)
+    wait_ready(qtbot, client, timeout=20_000)
     answer = window.transcript.answers[-1]
     assert answer.message.state == "stopped" and len(answer.body.text) - shown < 400

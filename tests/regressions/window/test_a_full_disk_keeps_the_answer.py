@@ -28,10 +28,10 @@ def full(qtbot, window, loader):
     window.composer.set_text("Long story")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 500), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 500), timeout=20_000)
     fill_disk(window.services, 1)
-    qtbot.waitUntil(lambda: "disk is full" in window.banner.text, timeout=15_000)
-    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 12_000), timeout=15_000)
+    qtbot.waitUntil(lambda: "disk is full" in window.banner.text, timeout=20_000)
+    qtbot.waitUntil(lambda: bool(talk.active and len(talk.active.text) > 12_000), timeout=20_000)
     window.do.stop()
     wait_ready(qtbot, window.services.client)
     return window
@@ -60,7 +60,7 @@ def test_once_there_is_room_the_whole_answer_is_written_and_chats_go_on(qtbot, f
     assert full.services.conversation.messages[-1].content == shown  # also where it is read anew
     full.services.conversation._again.setInterval(20)
     free_disk(full.services)
-    qtbot.waitUntil(lambda: on_disk(tmp_path) == shown, timeout=5_000)
+    qtbot.waitUntil(lambda: on_disk(tmp_path) == shown, timeout=20_000)
     assert not full.services.conversation._again.isActive() and conversation.AGAIN_MS > 1_000
     loader.script.rate, loader.script.tokens = 0.0, 10
     full.composer.set_text("And then?")

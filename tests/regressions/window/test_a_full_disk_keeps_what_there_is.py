@@ -24,7 +24,7 @@ def full_disk() -> Iterator[None]:
 def test_the_download_says_so_keeps_its_bytes_and_the_chats_go_on(qtbot, hub, window):
     offer(hub)
     with full_disk():
-        with qtbot.waitSignal(window.services.downloads.failed, timeout=10_000):
+        with qtbot.waitSignal(window.services.downloads.failed, timeout=20_000):
             window.services.downloads.get(MODEL)
         trouble = window.services.downloads.find(MODEL).trouble
         assert trouble.kind == "disk" and "disk is full" in trouble.message and "free some space" in trouble.action

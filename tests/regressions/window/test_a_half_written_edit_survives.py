@@ -33,7 +33,7 @@ def kept(window, chat) -> dict[str, str]:
 def test_it_is_there_after_a_restart(qtbot, window, chat, make_services, make_window):
     write(window, "Why not?")
     window.retire()
-    assert window.services.shutdown(5.0)
+    assert window.services.shutdown(20.0)
     again = make_window(make_services())
     again.do.edit_message()
     assert again.transcript.editing.editor.text == "Why not?"
@@ -57,7 +57,7 @@ def test_sent_or_cancelled_nothing_of_it_stays(qtbot, window, chat, end):
     write(window, "Why not?")
     editor = window.transcript.editing.editor
     editor.submitted.emit(editor.text) if end == "send" else editor.cancelled.emit()
-    qtbot.waitUntil(lambda: not window.services.client.busy, timeout=5_000)
+    qtbot.waitUntil(lambda: not window.services.client.busy, timeout=20_000)
     window.writing.save()
     assert kept(window, chat) == {}
 

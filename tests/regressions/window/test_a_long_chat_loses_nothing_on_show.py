@@ -26,10 +26,10 @@ def test_an_answer_is_whole_after_a_jump_away_from_it_and_back(qtbot, window, lo
     window.composer.set_text("Go on")
     window.do.send()
     talk = window.services.conversation
-    qtbot.waitUntil(lambda: talk.active is not None and len(talk.active.text) > 100, timeout=5_000)
+    qtbot.waitUntil(lambda: talk.active is not None and len(talk.active.text) > 100, timeout=20_000)
     window.do.open_chat(long_chat.id, talk.messages[0].id)
     before = len(talk.active.text)
-    qtbot.waitUntil(lambda: len(talk.active.text) > before, timeout=5_000)
+    qtbot.waitUntil(lambda: len(talk.active.text) > before, timeout=20_000)
     window.transcript.follow()
     assert window.transcript.answers[-1].body.text == talk.active.text
     window.do.stop()

@@ -23,12 +23,12 @@ def test_copy_takes_the_code_alone_with_its_indentation_from_either_end(qtbot, w
     wait_ready(qtbot, window.services.client)
     (block,) = (widget for widget in window.transcript.answers[-1].body.widgets if isinstance(widget, CodeBlock))
     bar, view = window.transcript.verticalScrollBar(), window.transcript.viewport()
-    qtbot.waitUntil(lambda: bar.maximum() > 200, timeout=2_000)
+    qtbot.waitUntil(lambda: bar.maximum() > 200, timeout=20_000)
     for button, place in ((block._copy, bar.minimum()), (block._copy_below, bar.maximum())):
         bar.setValue(place)
         QGuiApplication.clipboard().clear()
-        qtbot.waitUntil(lambda button=button: not button.visibleRegion().isEmpty(), timeout=2_000)
+        qtbot.waitUntil(lambda button=button: not button.visibleRegion().isEmpty(), timeout=20_000)
         assert view.rect().contains(button.mapTo(view, button.rect().center()))
         qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
         assert QGuiApplication.clipboard().text() == CODE
-    qtbot.waitUntil(lambda: block._copy.text() == "Copy" and not block.highlighter.working, timeout=5_000)
+    qtbot.waitUntil(lambda: block._copy.text() == "Copy" and not block.highlighter.working, timeout=20_000)

@@ -15,11 +15,11 @@ def test_the_chat_is_gone_and_the_window_lives_while_the_model_still_loads(qtbot
     window.do.open_chat(chat.id)
     loader.script.load_s = 2.0
     services.client.load("scripted")
-    qtbot.waitUntil(lambda: services.client.state is EngineState.LOADING, timeout=5_000)
+    qtbot.waitUntil(lambda: services.client.state is EngineState.LOADING, timeout=20_000)
     window.do.delete_chat()
     beats: list[int] = []
     QTimer.singleShot(0, window, lambda: beats.append(1))
-    qtbot.waitUntil(lambda: bool(beats), timeout=5_000)
+    qtbot.waitUntil(lambda: bool(beats), timeout=20_000)
     assert services.client.state is EngineState.LOADING, "deleting waited for the model"
     assert services.store.chats() == [] and window.sidebar.chats.titles() == [] and services.conversation.chat is None
     window.do.undo_delete()

@@ -27,7 +27,7 @@ def fail(qtbot, hub, window, case: str) -> Trouble:
         hub.repositories.clear()
     if case in ("token without consent", "expired token"):
         keychain.set_password("Slipstream", "hub access token", "hf_valid" if case.startswith("token") else "hf_expired")
-    with qtbot.waitSignal(window.services.downloads.failed, timeout=10_000):
+    with qtbot.waitSignal(window.services.downloads.failed, timeout=20_000):
         window.services.downloads.get(MODEL)
     return window.services.downloads.find(MODEL).trouble
 
@@ -40,7 +40,7 @@ def test_the_window_says_what_to_do_and_has_a_button_for_it(qtbot, hub, window, 
     assert (trouble.kind, remedy_words(trouble)) == (kind, button)
     window.model_manager.show(MODEL)
     detail = window.model_manager.window.detail
-    qtbot.waitUntil(lambda: detail.row is not None and detail.row.id == MODEL, timeout=5_000)
+    qtbot.waitUntil(lambda: detail.row is not None and detail.row.id == MODEL, timeout=20_000)
     assert trouble.message in detail.trouble_text.text() and trouble.action in detail.trouble_text.text()
     assert not detail.remedy.isHidden() and detail.remedy.text() == button
     assert detail.token.isHidden() is not field

@@ -10,7 +10,7 @@ from tests.gui.downloading import MODEL, SIZE, offer, wait_bytes, wait_stage, we
 def test_needed_and_free_bytes_are_told_before_a_byte_is_fetched(qtbot, hub, services, monkeypatch):
     offer(hub)
     monkeypatch.setattr(room, "free_bytes", lambda folder: RESERVE_BYTES)
-    with qtbot.waitSignal(services.downloads.failed, timeout=10_000):
+    with qtbot.waitSignal(services.downloads.failed, timeout=20_000):
         services.downloads.get(MODEL)
     trouble = services.downloads.find(MODEL).trouble
     assert trouble.kind == "disk" and "needs 1.6 MB" in trouble.message and "1.1 GB are free" in trouble.message
@@ -23,7 +23,7 @@ def test_what_runs_already_is_counted(qtbot, hub, services, monkeypatch):
     monkeypatch.setattr(room, "free_bytes", lambda folder: RESERVE_BYTES + round(1.5 * SIZE))
     services.downloads.get("org/first")
     wait_bytes(qtbot, services.downloads, 1, "org/first")
-    with qtbot.waitSignal(services.downloads.failed, timeout=10_000):
+    with qtbot.waitSignal(services.downloads.failed, timeout=20_000):
         services.downloads.get("org/second")
     assert "other downloads will take" in services.downloads.find("org/second").trouble.message
     hub.bytes_per_s = None

@@ -50,7 +50,7 @@ def test_an_activity_is_held_while_an_answer_is_written_and_not_after(qtbot, pro
     loader.script.rate, loader.script.tokens = 100.0, 60
     program.window.composer.set_text("Hello")
     program.window.do.send()
-    qtbot.waitUntil(lambda: activities.held == 1, timeout=2_000)
+    qtbot.waitUntil(lambda: activities.held == 1, timeout=20_000)
     wait_ready(qtbot, program.services.client)
     assert activities.held == 0
 
@@ -62,9 +62,9 @@ def test_an_activity_is_held_while_bytes_are_fetched_and_not_while_paused(qtbot,
     wait_bytes(qtbot, downloads, SIZE // 4)
     assert activities.held == 1
     downloads.pause(MODEL)
-    qtbot.waitUntil(lambda: activities.held == 0, timeout=2_000)
+    qtbot.waitUntil(lambda: activities.held == 0, timeout=20_000)
     downloads.get(MODEL)
-    qtbot.waitUntil(lambda: activities.held == 1, timeout=2_000)
+    qtbot.waitUntil(lambda: activities.held == 1, timeout=20_000)
     hub.bytes_per_s = None
     wait_stage(qtbot, downloads, "done")
     assert activities.held == 0

@@ -19,7 +19,7 @@ def offers(services) -> set[str]:
 
 
 def look(qtbot, services) -> None:
-    with qtbot.waitSignal(services.library.changed, timeout=10_000):
+    with qtbot.waitSignal(services.library.changed, timeout=20_000):
         services.library.refresh()
 
 
@@ -42,7 +42,7 @@ def test_a_half_fetched_model_is_never_offered_for_chat(qtbot, hub, services):
     for paused in (False, True):
         if paused:
             services.downloads.pause(MODEL)
-            qtbot.waitUntil(lambda: not services.downloads.active, timeout=2_000)
+            qtbot.waitUntil(lambda: not services.downloads.active, timeout=20_000)
         look(qtbot, services)
         assert "chat" not in offers(services)
         with pytest.raises(ModelError):

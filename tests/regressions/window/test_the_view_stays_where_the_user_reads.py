@@ -27,7 +27,7 @@ def streaming(qtbot, window, loader):
     loader.script.rate, loader.script.tokens, loader.script.text = 400.0, 1_200, "A line of the answer.\n\n"
     window.composer.set_text("Long story")
     window.do.send()
-    qtbot.waitUntil(lambda: window.transcript.verticalScrollBar().maximum() > 400, timeout=8_000)
+    qtbot.waitUntil(lambda: window.transcript.verticalScrollBar().maximum() > 400, timeout=20_000)
     return window.transcript
 
 
@@ -37,12 +37,12 @@ def test_one_notch_up_lets_go_and_the_end_takes_hold_again(qtbot, window, stream
     wheel(streaming, 1)
     place, length = bar.value(), bar.maximum()
     assert not streaming.following and place < length
-    qtbot.waitUntil(lambda: bar.maximum() > length + 200, timeout=8_000)
+    qtbot.waitUntil(lambda: bar.maximum() > length + 200, timeout=20_000)
     assert bar.value() == place
     wheel(streaming, -1_000)
     assert streaming.following and bar.value() == bar.maximum()
     length = bar.maximum()
-    qtbot.waitUntil(lambda: bar.maximum() > length + 100, timeout=8_000)
+    qtbot.waitUntil(lambda: bar.maximum() > length + 100, timeout=20_000)
     assert bar.value() == bar.maximum()
     window.do.stop()
     wait_ready(qtbot, window.services.client)

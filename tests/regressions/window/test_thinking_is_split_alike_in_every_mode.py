@@ -22,7 +22,7 @@ def test_plain_dflash_and_side_by_side_show_the_same_thoughts_and_answer(qtbot, 
     for mode in ("dflash", "baseline", "compare"):
         window.do.new_chat()
         talk.send("Why?", mode)
-        qtbot.waitUntil(lambda: not talk.client.busy and talk.comparison.running is None, timeout=10_000)
+        qtbot.waitUntil(lambda: not talk.client.busy and talk.comparison.running is None, timeout=20_000)
         wait_ready(qtbot, talk.client)
         body = window.transcript.answers[-1].body
         assert (body.thinking.text.strip(), body.answer) == ("First this.", "Then that."), mode

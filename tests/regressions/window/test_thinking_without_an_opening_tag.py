@@ -28,7 +28,7 @@ def test_an_answer_cut_inside_its_thoughts_is_all_thought_also_after_a_restart(q
     body = ask(qtbot, window, loader, "one two three four five six", "<think>", tokens=4)
     assert body.answer == "" and body.thinking.text.strip() == "one two three four"
     window.retire()
-    assert window.services.shutdown(5.0)
+    assert window.services.shutdown(20.0)
     again = make_window(make_services())
     body = again.transcript.answers[-1].body
     assert body.answer == "" and body.thinking.text.strip() == "one two three four"
@@ -39,4 +39,4 @@ def test_tags_that_thoughts_and_answers_only_mention_stay_text(qtbot, window, lo
     body = ask(qtbot, window, loader, text)
     assert body.thinking.text.strip() == "The tag `</think>` ends it."
     assert body.answer == "Write:\n\n```\n<think>\nhm\n</think>\n```\n\nDone."
-    qtbot.waitUntil(lambda: not any(hasattr(w, "highlighter") and w.highlighter.working for w in body.widgets), timeout=5_000)
+    qtbot.waitUntil(lambda: not any(hasattr(w, "highlighter") and w.highlighter.working for w in body.widgets), timeout=20_000)

@@ -211,12 +211,10 @@ class EngineWorker(QObject):
 
     @Slot()
     def tend(self) -> None:
-        """Takes a new desk, and refuses what came to it and cannot be answered. Allowed between an answer's events."""
+        """Takes a new desk. Allowed between an answer's events."""
         if self._desk is not self._given:
             self._desk = self._given
             self._offer()
-        if self._desk is not None:
-            self._desk.check_new()
 
     def _offer(self) -> None:
         """Tells the desk what it answers with now."""

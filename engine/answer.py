@@ -117,10 +117,10 @@ class Answer:
             return "stop"
         return "length" if len(self._tokens) >= max_tokens or not cancelled else "cancelled"
 
-    def flush(self) -> Iterator[Event]:
-        """The text still held back for an incomplete character or a stop string that never came."""
+    def flush(self, cut: bool) -> Iterator[Event]:
+        """The text still held back for an incomplete character or a stop string that never came. ``cut``: it could go on."""
         if not self.ended_by_string:
-            text = self._stops.push(self._detokenizer.flush()) + self._stops.flush()
+            text = self._stops.push(self._detokenizer.flush(cut)) + self._stops.flush()
             if text:
                 self._text.append(text)
                 yield TextDelta(text, (), self._last_at)

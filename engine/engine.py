@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -48,7 +47,7 @@ TAIL = 16  # tokens of a prompt's end that hold any opening tag
 
 
 class Engine:
-    """One pair on one thread. Every method must be called from the thread that made it: MLX streams are thread-local."""
+    """One pair on one thread. All but ``check`` must be called from the thread that made it: MLX streams are thread-local."""
 
     def __init__(
         self,
@@ -116,8 +115,8 @@ class Engine:
         return guarded(self._run(request, fitted, drafter, reason, cancel, start), self._shed, cancel)
 
     def check(self, request: GenerationRequest) -> int:
-        """How many tokens the prompt has; raises what ``generate`` would before its events. Allowed between those of another."""
-        self._check_owner()
+        """How many tokens the prompt has; raises what ``generate`` would before its events. On any thread: it uses no MLX."""
+        self._check_open()
         return len(self._fit(request).ids)
 
     def settle(self) -> bool:
@@ -129,9 +128,7 @@ class Engine:
         self._check_owner()
         if self._unsettled is None:
             return False
-        try:
-            next(self._unsettled)
-        except StopIteration:
+        if next(self._unsettled, False) is False:  # it yields None until it ends
             self._unsettled = None
         return self._unsettled is not None
 
@@ -145,7 +142,7 @@ class Engine:
         self._check_owner()
         if self.info.exact_widths is None:
             widths = () if self._exactness is None else self._exactness.measure()
-            self.info = dataclasses.replace(self.info, exact_widths=widths)
+            self.info = replace(self.info, exact_widths=widths)
         return self.info.exact_widths or ()
 
     def learn(
@@ -384,10 +381,10 @@ class Engine:
                     break
         finally:
             steps.close()
-        yield from answer.flush()
+        ended = answer.reason(state.cancel.is_set(), state.max_tokens)
+        yield from answer.flush(cut=ended != "stop")
         if not answer.ended_by_string:
             state.check_numbers()
-        ended = answer.reason(state.cancel.is_set(), state.max_tokens)
         if tight and ended == "length":
             yield answer.context_full(self.info.context_length)
         yield answer.finish(ended, mode)
@@ -395,5 +392,8 @@ class Engine:
     def _check_owner(self) -> None:
         if threading.get_ident() != self._owner:
             raise RuntimeError("The engine belongs to the thread that loaded it: MLX streams are thread-local.")
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self._closed:
             raise RequestError("The engine was closed: load the model again.")

@@ -77,7 +77,7 @@ class Api:
         body = parse(CompletionBody, await self._read(request))
         loaded = self._desk.loaded
         self._check_model(body.model, loaded.info)
-        ask = completion_ask(body, self._settings.exact)
+        ask = completion_ask(body, loaded.info, self._settings.exact)
         return self._exchange(CompletionReply, ask, AnswerReader(False, None, loaded.stop_ids), loaded)
 
     def _exchange(self, kind: type[Reply], ask: Ask, reader: AnswerReader, loaded: Loaded) -> Exchange:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from engine import Event, GenerationRequest, SlipstreamError
@@ -33,7 +34,7 @@ Seen = GenerationRequest | Item  # an answer's request when it begins, then its 
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """One answer. ``deliver`` gets its items, mostly on the engine's thread; ``cancel`` set gives it up, wherever it is."""
+    """One answer. ``deliver`` gets its items, on any thread; ``cancel`` set gives it up, wherever it is."""
 
     request: GenerationRequest
     deliver: Callable[[Item], None]
@@ -42,7 +43,7 @@ class Job:
 
 
 class Desk:
-    """``run`` or ``step``, ``use`` and ``check_new`` are for the engine's thread, everything else for all.
+    """``run`` or ``step`` and ``use`` are for the engine's thread, everything else for all.
 
     ``max_waiting``: beside the one being answered. ``watch`` sees every answer on the engine's thread. ``on_work`` is called, on
     any thread, when something waits that no call before was for: one ``step`` a call is enough, and lets others in between.
@@ -58,6 +59,7 @@ class Desk:
         self._called = False
         self._usual_s = 1.0  # what an answer takes, a moving average
         self._changed = threading.Condition()
+        self._counting = ThreadPoolExecutor(1, "counting")  # a huge prompt takes a second, for which no open answer should wait
 
     # For all
 
@@ -73,10 +75,7 @@ class Desk:
                 message = f"{len(self._waiting)} requests are waiting already: try again in {wait} s."
                 raise ApiError(429, message, code="queue_full", retry_after=wait)
             self._waiting.append(job)
-            call, self._called = not self._called, True
-            self._changed.notify()
-        if call:
-            self._on_work()
+            self._counting.submit(self._check, job)
 
     def ahead(self, job: Job) -> int:
         """How many answers come before that of ``job``; 0 while it is being answered."""
@@ -121,6 +120,7 @@ class Desk:
             left, self._waiting = self._waiting, deque()
             if self._running is not None:
                 self._running.cancel.set()
+            self._counting.shutdown(wait=False, cancel_futures=True)
         for job in left:
             job.deliver(Failed(stopping()))
 
@@ -141,46 +141,32 @@ class Desk:
         while not stop.is_set():
             if not self.step(stop) and not self._settle():
                 with self._changed:
-                    if not self._waiting:
+                    if not self._ready():
                         self._changed.wait(IDLE_S)
         self.close()
+        self._counting.shutdown()  # it uses the engine, which the caller may close now
 
     def step(self, stop: threading.Event | None = None) -> bool:
         """Answers the job whose turn it is; False: there was none. ``stop`` set ends it where it is."""
         try:
-            self.check_new()
             job = self._next()
             if job is not None:
                 self._answer(job, stop)
         finally:
             with self._changed:
-                self._forget_cancelled()
-                call = self._called = bool(self._waiting)
+                call = self._called = self._ready()
         if call:
             self._on_work()
         return job is not None
 
-    def check_new(self) -> None:
-        """Refuses what cannot be answered as soon as it came, not when it is its turn. Allowed between an answer's events."""
-        with self._changed:
-            engine, new = self._engine, [job for job in self._waiting if not job.checked and not job.cancel.is_set()]
-        for job in new:
-            job.checked = True
-            try:
-                if engine is not None:
-                    engine.check(job.request)
-            except Exception as error:
-                with self._changed:
-                    if job in self._waiting:  # its client may have left in the meantime
-                        self._waiting.remove(job)
-                self._fail(job, error, refused=True)
-
     def _next(self) -> Job | None:
         with self._changed:
-            self._forget_cancelled()
-            ready = bool(self._waiting) and self._waiting[0].checked
-            self._running = self._waiting.popleft() if ready else None
+            self._running = self._waiting.popleft() if self._ready() else None
             return self._running
+
+    def _ready(self) -> bool:
+        self._forget_cancelled()
+        return bool(self._waiting) and self._waiting[0].checked
 
     def _answer(self, job: Job, stop: threading.Event | None) -> None:
         began = time.monotonic()
@@ -190,7 +176,6 @@ class Desk:
             for event in self._engine.generate(job.request, job.cancel):
                 self._watch(event)
                 job.deliver(event)
-                self.check_new()
                 if stop is not None and stop.is_set():
                     job.cancel.set()
         except Exception as error:  # one answer's trouble, whatever it is, must not end the others'
@@ -198,6 +183,29 @@ class Desk:
         finally:
             self._usual_s += 0.3 * (time.monotonic() - began - self._usual_s)
             self._running = None
+
+    def _check(self, job: Job) -> None:
+        """Refuses what cannot be answered as soon as it came, not when it is its turn."""
+        with self._changed:
+            self._forget_cancelled()
+            engine = self._engine if job in self._waiting else None
+        try:
+            if engine is not None:
+                engine.check(job.request)
+        except Exception as error:
+            with self._changed:
+                refused = job in self._waiting  # its client may have left in the meantime, or the engine
+                if refused:
+                    self._waiting.remove(job)
+            if refused:
+                self._fail(job, error, refused=True)
+        with self._changed:
+            job.checked = True
+            call = self._ready() and not self._called
+            self._called = self._called or call
+            self._changed.notify_all()
+        if call:
+            self._on_work()
 
     def _settle(self) -> bool:
         """A bit of work ahead for the next turn of the last chat; whether there is more."""

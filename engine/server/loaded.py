@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Servable(Protocol):
-    """An engine as the server uses it: all but ``info`` on the engine's own thread."""
+    """An engine as the server uses it: all but ``info`` and ``check`` on the engine's own thread."""
 
     @property
     def info(self) -> PairInfo: ...

@@ -9,10 +9,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.events import Mode
 from engine.server.errors import ApiError
 
-# Without influence on the text of one answer, so there is nothing to honour.
+# Without influence on the text of one answer, so there is nothing to honour: OpenAI's, then those of other servers.
 WITHOUT_EFFECT = frozenset(
-    {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction"}
-)
+    {"user", "metadata", "store", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prediction",
+     "cache_prompt", "id_slot", "timings_per_token", "return_progress", "ttl", "keep_alive", "draft_model", "priority",
+     "request_id"}
+)  # fmt: skip
+# Ways of choosing tokens that other servers have, with the values that turn each off.
+OTHER_SAMPLERS: dict[str, tuple[Any, ...]] = {
+    "typical_p": (1,), "tfs_z": (1,), "top_a": (0,), "mirostat": (0,), "mirostat_mode": (0,), "dynatemp_range": (0,),
+    "dry_multiplier": (0,), "xtc_probability": (0,), "top_n_sigma": (-1, 0), "use_beam_search": (False,),
+}  # fmt: skip
+# Other servers' names for a form that the answer must have.
+FORMS = ("json_schema", "grammar", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar")
 # What would change the answer and cannot be honoured: the values that ask for nothing, and what to do instead.
 REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "n": ((1,), "one answer a request can be given: leave n out and send the request again for another one"),
@@ -29,6 +38,14 @@ REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "ignore_eos": ((False,), "the end of an answer cannot be ignored: leave it out"),
     "min_tokens": ((0,), "it cannot be honoured: leave it out"),
     "stop_token_ids": (([],), "stops are texts here: use stop"),
+    "n_predict": ((-1,), "it has another name here: use max_tokens"),
+    "enable_thinking": ((), "it belongs inside chat_template_kwargs"),
+    "continue_final_message": ((False,), "an answer always begins a new message: leave it out"),
+    "add_generation_prompt": ((True,), "an answer always begins a new message: leave it out"),
+    "include_stop_str_in_output": ((False,), "a stop text is no part of the answer: leave it out"),
+    "prompt_logprobs": ((), "only the answer has log probabilities: leave it out"),
+    **dict.fromkeys(FORMS, (("", {}), "no form can be enforced: leave it out and ask for the form in the prompt")),
+    **{name: (neutral, "tokens cannot be chosen in this way: leave it out") for name, neutral in OTHER_SAMPLERS.items()},
 }
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Body = TypeVar("Body", bound=BaseModel)
@@ -107,6 +124,7 @@ class Common(Strict):
     top_k: int | None = None
     min_p: Finite | None = None
     repetition_penalty: Finite | None = None
+    repeat_penalty: Finite | None = None  # llama.cpp's, LM Studio's and Ollama's name for the same
     presence_penalty: Finite | None = None
     frequency_penalty: Finite | None = None
     logit_bias: dict[str, Finite] | None = None
@@ -139,14 +157,16 @@ def parse(kind: type[Body], raw: bytes) -> Body:
     except ValidationError as error:
         raise _refusal(error) from None
     for name, value in (body.model_extra or {}).items():
-        if value is None or name in WITHOUT_EFFECT:
-            continue
-        if name not in REFUSED:
-            raise ApiError(400, f"{name} is no parameter of this request: leave it out.", code="unknown_parameter", param=name)
-        nothing, why = REFUSED[name]
-        if value not in nothing:
+        nothing, why = REFUSED.get(name, ((value,), ""))
+        if value is not None and value not in nothing:
             raise ApiError(400, f"{name} cannot be used: {why}.", code="unsupported_parameter", param=name)
     return body
+
+
+def unknown_names(body: BaseModel) -> list[str]:
+    """What a request holds that means nothing here: every other server lets it pass, so it is no error, but it is told."""
+    given = (name for name, value in (body.model_extra or {}).items() if value is not None)
+    return [name for name in given if name not in WITHOUT_EFFECT and name not in REFUSED]
 
 
 def _refusal(error: ValidationError) -> ApiError:

@@ -10,11 +10,13 @@ from typing import Any
 from engine import GenerationRequest, Message, PairInfo, RequestError
 from engine.request import ToolCall
 from engine.server.errors import ApiError, as_api_error
-from engine.server.schema import ChatBody, Common, CompletionBody, Part, Tool, Turn
+from engine.server.schema import ChatBody, Common, CompletionBody, Part, Tool, Turn, unknown_names
 
 MAX_STOPS = 64  # editors send a dozen; every one costs time at every token
 COMPLETION_TOKENS = 16  # the OpenAI API's default for /v1/completions
-SAME_NAMES = ("temperature", "top_p", "min_p", "repetition_penalty", "presence_penalty", "frequency_penalty", "mode")
+NO_LIMIT = -1  # other servers' way to say so, of max_tokens and top_k
+LONGEST_NAME, MOST_NAMES = 40, 10  # of unknown fields, in the notice of them
+SAME_NAMES = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_penalty", "mode")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +34,33 @@ class Ask:
 
 def chat_ask(body: ChatBody, info: PairInfo, exact: bool = False) -> Ask:
     """Raises ``ApiError``."""
-    limit = body.max_completion_tokens if body.max_tokens is None else body.max_tokens
-    if None not in (body.max_tokens, body.max_completion_tokens) and body.max_tokens != body.max_completion_tokens:
-        raise _wrong("max_tokens", "max_tokens and max_completion_tokens differ: send one of them.")
-    if body.top_logprobs is not None and not body.logprobs:
+    limit = _one_of(body, "max_tokens", "max_completion_tokens")
+    if body.top_logprobs and not body.logprobs:
         raise _wrong("top_logprobs", "top_logprobs needs logprobs: true.")
     tools = _tools(body)
     settings = _settings(body) | {
         "messages": tuple(_message(turn, f"messages.{index}") for index, turn in enumerate(body.messages)),
-        "max_tokens": info.context_length if limit is None else limit,
+        "max_tokens": info.context_length if limit in (None, NO_LIMIT) else limit,
         "logprobs": (body.top_logprobs or 0) if body.logprobs else None,
         "tools": tools,
         "thinking": _thinking(body, info),
         "exact": exact,
     }
     ask = _ask(body, settings, chat=True, one_call=bool(tools) and body.parallel_tool_calls is False)
-    return replace(ask, notices=_unenforced(body)) if tools else ask
+    return replace(ask, notices=_unenforced(body) + ask.notices) if tools else ask
 
 
-def completion_ask(body: CompletionBody, exact: bool = False) -> Ask:
+def completion_ask(body: CompletionBody, info: PairInfo, exact: bool = False) -> Ask:
     """Raises ``ApiError``."""
     prompt = body.prompt
     if isinstance(prompt, list) and len(prompt) == 1 and isinstance(prompt[0], str):
         prompt = prompt[0]
     if not isinstance(prompt, str):
         raise _wrong("prompt", "prompt must be one text: send several in requests of their own, and token ids as their text.")
+    limit = COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens
     settings = _settings(body) | {
         "messages": (Message("user", prompt),),
-        "max_tokens": COMPLETION_TOKENS if body.max_tokens is None else body.max_tokens,
+        "max_tokens": info.context_length if limit == NO_LIMIT else limit,
         "logprobs": body.logprobs,
         "raw": True,
         "exact": exact,
@@ -68,21 +69,21 @@ def completion_ask(body: CompletionBody, exact: bool = False) -> Ask:
 
 
 def _ask(body: Common, settings: dict[str, Any], chat: bool, one_call: bool = False) -> Ask:
-    if body.stream_options is not None and not body.stream:
-        raise _wrong("stream_options", "stream_options is for streams: send it with stream: true.")
     try:
         request = GenerationRequest(**settings)
     except RequestError as error:
         raise as_api_error(error, True, "messages" if chat else "prompt") from None
     usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-    return Ask(request, bool(body.stream), usage, chat, one_call)
+    return Ask(request, bool(body.stream), usage, chat, one_call, _unknown(body))
 
 
 def _settings(body: Common) -> dict[str, Any]:
     """The engine's fields that are in both kinds of body. Without a seed every request draws anew."""
     settings = {name: value for name in SAME_NAMES if (value := getattr(body, name)) is not None}
     if body.top_k is not None:
-        settings["top_k"] = 0 if body.top_k == -1 else body.top_k  # other servers' way to say all
+        settings["top_k"] = 0 if body.top_k == NO_LIMIT else body.top_k
+    if (penalty := _one_of(body, "repetition_penalty", "repeat_penalty")) is not None:
+        settings["repetition_penalty"] = penalty
     stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
     if len(stops) > MAX_STOPS or "" in stops:
         raise _wrong("stop", f"stop may hold up to {MAX_STOPS} texts, none of them empty.")
@@ -95,6 +96,20 @@ def _settings(body: Common) -> dict[str, Any]:
     return settings
 
 
+def _one_of(body: Common, name: str, other: str) -> Any:
+    """The value of a field that goes by two names, None where neither is there."""
+    given = [value for value in (getattr(body, name), getattr(body, other)) if value is not None]
+    if len(given) == 2 and given[0] != given[1]:
+        raise _wrong(name, f"{name} and {other} differ: send one of them.")
+    return given[0] if given else None
+
+
+def _unknown(body: Common) -> tuple[str, ...]:
+    names = [name[:LONGEST_NAME] for name in unknown_names(body)]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return (f"Not known here and without effect: {', '.join(names[:MOST_NAMES])}{more}.",) if names else ()
+
+
 def _message(turn: Turn, place: str) -> Message:
     content = _content(turn.content, f"{place}.content")
     if turn.role == "assistant" and turn.reasoning_content:
@@ -103,7 +118,7 @@ def _message(turn: Turn, place: str) -> Message:
         raise _wrong(f"{place}.tool_call_id", f"{place} has the role tool: name the call it answers in tool_call_id.")
     if turn.role != "assistant" and turn.tool_calls:
         raise _wrong(f"{place}.tool_calls", f"{place} has the role {turn.role}: only an assistant's message can hold tool_calls.")
-    if turn.content is None and not turn.tool_calls:
+    if turn.content is None and turn.role != "assistant":  # one that said nothing comes back from clients so
         raise _wrong(f"{place}.content", f"{place}.content is missing: send a text.")
     calls = tuple(ToolCall(call.function.name, call.function.arguments, call.id) for call in turn.tool_calls or ())
     role = "system" if turn.role == "developer" else turn.role

@@ -16,8 +16,8 @@ class Detokenizer(Protocol):
     def push(self, token_id: int) -> str:
         """Text completed by this token, possibly empty."""
 
-    def flush(self) -> str:
-        """Bytes that never became a character, as U+FFFD."""
+    def flush(self, cut: bool = False) -> str:
+        """Bytes that never became a character, as U+FFFD; nothing of them where the answer was ``cut`` inside that character."""
 
 
 def make_detokenizer(tokenizer: Any, hidden_ids: frozenset[int]) -> Detokenizer:
@@ -38,8 +38,9 @@ class ByteDetokenizer:
             return ""
         return self._decoder.decode(self._table.get(token_id, b""))
 
-    def flush(self) -> str:
-        return self._decoder.decode(b"", final=True)
+    def flush(self, cut: bool = False) -> str:
+        left = self._decoder.decode(b"", final=True)
+        return "" if cut else left
 
 
 class WindowDetokenizer:
@@ -70,8 +71,11 @@ class WindowDetokenizer:
             return ended
         return ended + self._give_out(before, now)
 
-    def flush(self) -> str:
-        return self._rest() + self._bytes.decode(b"", final=True)
+    def flush(self, cut: bool = False) -> str:
+        rest, left = self._rest(), self._bytes.decode(b"", final=True)
+        if not cut:
+            return rest + left
+        return rest if self._fallback else rest.rstrip("�")  # where single bytes are tokens, every other token is whole characters
 
     def _rest(self) -> str:
         return self._give_out(self._decode(self._ids[: self._shown]), self._decode(self._ids))

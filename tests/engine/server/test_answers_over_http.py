@@ -138,6 +138,35 @@ def test_the_places_of_tokens_in_a_completion_count_characters_not_their_parts(s
     assert answer["logprobs"]["text_offset"] == list(range(12))
 
 
+@pytest.mark.parametrize(
+    ("path", "prompt", "limit"),
+    [("/v1/chat/completions", {"messages": RAINBOW}, {"max_tokens": -1}),
+     ("/v1/chat/completions", {"messages": RAINBOW}, {"max_completion_tokens": -1}),
+     ("/v1/completions", {"prompt": "Once upon a time"}, {"max_tokens": -1})],
+)  # fmt: skip
+def test_a_limit_of_minus_one_is_none(server: Served, path: str, prompt: dict[str, Any], limit: dict[str, int]) -> None:
+    """LM Studio's way to say so."""
+    with server.http.stream("POST", path, json=prompt | limit | {"stream": True}) as answer:
+        for count, chunk in enumerate(events(answer.iter_lines())):
+            assert chunk["choices"][0]["finish_reason"] is None
+            if count > 20:  # more than the default of completions
+                break
+    wait_until_idle(server)
+
+
+def test_an_answer_cut_inside_a_character_ends_before_it(server: Served) -> None:
+    """vLLM leaves it out too; a client that shows or goes on with the text is spared a U+FFFD."""
+    body = {"prompt": "The emoji is: 😀 😀 😀 😀 😀", "max_tokens": 3}
+    assert server.post("/v1/completions", **body).json()["choices"][0]["text"] == " 😀 "
+    assert "\ufffd" not in server.post("/v1/completions", **body, stream=True).text
+
+
+def test_both_names_of_the_repetition_penalty_mean_it(server: Served) -> None:
+    texts = [server.post(messages=RAINBOW, max_tokens=12, **{name: 1.8}).json()["choices"][0]["message"]["content"]
+             for name in ("repetition_penalty", "repeat_penalty")]  # fmt: skip
+    assert texts[0] == texts[1] != server.post(messages=RAINBOW, max_tokens=12).json()["choices"][0]["message"]["content"]
+
+
 def test_a_dozen_stop_texts_as_editors_send_them_are_taken(server: Served, engine: Engine) -> None:
     text = generated(engine, "Explain how rainbows form.", max_tokens=12).text
     stop = text[20:26]

@@ -52,7 +52,9 @@ BAD_CHATS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"logprobs": 3}, "logprobs", "valid boolean"),
     ({"top_logprobs": 3}, "top_logprobs", "logprobs: true"),
     ({"logprobs": True, "top_logprobs": 21}, "logprobs", "from 0 to 20"),
-    ({"stream": False, "stream_options": {"include_usage": True}}, "stream_options", "stream: true"),
+    ({"max_tokens": -2}, "max_tokens", "at least 1"),
+    ({"repetition_penalty": 1.1, "repeat_penalty": 1.2}, "repetition_penalty", "differ"),
+    ({"repeat_penalty": 0}, "repetition_penalty", "from 0.01 to 10"),
     ({"mode": "warp"}, "mode", "'dflash'"),
     ({"n": 2}, "n", "one answer"),
     ({"response_format": {"type": "json_object"}}, "response_format", "no form can be enforced"),
@@ -65,7 +67,10 @@ BAD_CHATS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"chat_template_kwargs": {"enable_thinking": True}}, "chat_template_kwargs.enable_thinking", "no switch"),
     ({"chat_template_kwargs": {"other": 1}}, "chat_template_kwargs.other", "extra inputs"),
     ({"modalities": ["text", "audio"]}, "modalities", "only text"),
-    ({"tempurature": 1}, "tempurature", "no parameter"),
+    ({"guided_json": {"type": "object"}}, "guided_json", "no form can be enforced"),
+    ({"mirostat": 2}, "mirostat", "cannot be chosen in this way"),
+    ({"enable_thinking": False}, "enable_thinking", "chat_template_kwargs"),
+    ({"n_predict": 5}, "n_predict", "max_tokens"),
 ]
 BAD_COMPLETIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"prompt": ["a", "b"]}, "prompt", "one text"),
@@ -75,7 +80,7 @@ BAD_COMPLETIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"best_of": 3}, "best_of", "one answer"),
     ({"suffix": "end"}, "suffix", "between"),
     ({"logprobs": True}, "logprobs", "valid integer"),
-    ({"messages": [USER]}, "messages", "no parameter"),
+    ({"max_tokens": 0}, "max_tokens", "at least 1"),
 ]
 
 
@@ -104,8 +109,28 @@ def test_what_changes_no_answer_is_taken(server: Served) -> None:
         "user": "me", "metadata": {"a": "b"}, "store": True, "service_tier": "auto", "n": 1, "response_format": {"type": "text"},
         "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "top_k": -1, "modalities": ["text"],
         "logit_bias": {}, "stop": None, "safety_identifier": "x", "prompt_cache_key": "y", "seed": -5, "audio": None,
+        "stream_options": {"include_usage": True}, "top_logprobs": 0, "cache_prompt": True, "keep_alive": "5m", "typical_p": 1.0,
+        "mirostat": 0, "dry_multiplier": 0.0, "repeat_penalty": 1, "grammar": "", "top_n_sigma": -1, "stream": False,
     }  # fmt: skip
-    assert server.post(**(CHAT | harmless)).status_code == 200
+    answer = server.post(**(CHAT | harmless))
+    assert answer.status_code == 200 and answer.json()["slipstream"]["notices"] == []
+
+
+@pytest.mark.parametrize(("path", "good"), [("/v1/chat/completions", CHAT), ("/v1/completions", {"prompt": "Hi", "max_tokens": 1})])
+def test_fields_that_mean_nothing_here_are_taken_and_told(server: Served, path: str, good: dict[str, Any]) -> None:
+    """As every other local server takes them; but a mistyped name must not pass without a word."""
+    body = good | {"tempurature": 1, "provider": {"sort": "price"}, "nothing": None, "x" * 1000: 1}
+    wanted = f"Not known here and without effect: tempurature, provider, {'x' * 40}."
+    assert server.post(path, **body).json()["slipstream"]["notices"] == [wanted]
+    assert json.dumps(wanted) in server.post(path, **body, stream=True).text
+    many = server.post(path, **(good | {f"field{number}": 1 for number in range(13)})).json()["slipstream"]["notices"]
+    assert many[0].endswith("field9 and 3 more.")
+
+
+def test_an_assistant_s_turn_without_content_is_an_empty_one(server: Served) -> None:
+    turns = [[USER, {"role": "assistant", **content}, USER] for content in ({}, {"content": None}, {"content": ""})]
+    counts = [server.post(**(CHAT | {"messages": messages})).json()["usage"]["prompt_tokens"] for messages in turns]
+    assert counts == [counts[0]] * 3
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,7 +22,8 @@ NUMBERS = Statistics("baseline", 3, 0, 1, 0.1, 0.0, 0, 0, 0, 0.0, 0.0, 0, None)
 
 
 class Scripted:
-    """Answers each prompt by its own text; "broken" breaks in the middle, "bug" is our fault, "long" ends only when cancelled."""
+    """Answers each prompt by its own text; "broken" breaks in the middle, "bug" is our fault, "long" ends only when cancelled,
+    and counting "huge" takes until ``counted``."""
 
     stop_ids: frozenset[int] = frozenset()
     tool_syntax = None
@@ -29,12 +31,16 @@ class Scripted:
     def __init__(self) -> None:
         self.answered: list[str] = []
         self.long = threading.Event()
+        self.counting, self.counted = threading.Event(), threading.Event()
         self.info = PairInfo("p", "P", "f", "cpu", "f32", 99, None, 0, None, 1)
 
     def token_bytes(self) -> dict[int, bytes]:
         return {}
 
     def check(self, request: GenerationRequest) -> int:
+        if request.messages[0].content == "huge":
+            self.counting.set()
+            assert self.counted.wait(20)
         if request.messages[0].content == "bad":
             raise RequestError("top_p is 7: choose another.")
         return 3
@@ -130,6 +136,40 @@ def test_what_cannot_be_answered_is_refused_while_another_answer_runs(desked: De
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "top_p")
     assert desked.desk.running and "bad" not in desked.engine.answered
     job.cancel.set()
+
+
+def test_an_open_answer_goes_on_while_a_huge_prompt_is_counted_and_later_ones_keep_their_places(desked: Desked) -> None:
+    job, items, _ = desked.submit("long")
+    _, _, huge_ended = desked.submit("huge")
+    _, _, ended = desked.submit("after")
+    assert desked.engine.counting.wait(20)
+    before, deadline = len(items), time.monotonic() + 20
+    while len(items) < before + 5:
+        assert time.monotonic() < deadline, "the open answer waits"
+        time.sleep(0.005)
+    job.cancel.set()
+    assert not huge_ended.is_set() and not ended.is_set()
+    desked.engine.counted.set()
+    assert ended.wait(20) and desked.engine.answered == ["long", "huge", "after"]
+
+
+def test_a_client_that_leaves_while_its_prompt_is_counted_is_not_answered(desked: Desked) -> None:
+    job, items, _ = desked.submit("huge")
+    assert desked.engine.counting.wait(20)
+    job.cancel.set()
+    desked.engine.counted.set()
+    assert desked.submit("next")[2].wait(20) and desked.engine.answered == ["next"] and items == []
+
+
+def test_the_desk_is_left_only_when_nothing_is_counted_any_more(desked: Desked) -> None:
+    """Whoever ran it may then close the engine."""
+    _, items, refused = desked.submit("huge")
+    assert desked.engine.counting.wait(20)
+    desked.stop.set()
+    assert refused.wait(20) and isinstance(items[-1], Failed) and items[-1].error.status == 503
+    desked.thread.join(0.2)
+    assert desked.thread.is_alive()
+    desked.engine.counted.set()
 
 
 def test_a_full_desk_says_when_to_come_again(desked: Desked) -> None:

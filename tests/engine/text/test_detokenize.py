@@ -160,6 +160,26 @@ def test_the_end_shows_an_unfinished_character_once(tokenizer: Any) -> None:
     assert (detokenizer.flush(), detokenizer.flush()) == ("\ufffd", "")
 
 
+def test_of_an_answer_that_was_cut_the_end_leaves_out_an_unfinished_character_and_nothing_else(tokenizer: Any) -> None:
+    """It may be gone on with: then U+FFFD would stand in the text for ever."""
+    for text in ("a 虹", "💡💡", "ok"):
+        ids = ids_of(tokenizer, text)
+        for count in range(len(ids) + 1):
+            whole = tokenizer.decode(ids[:count], clean_up_tokenization_spaces=False)
+            for detokenizer in (make_detokenizer(tokenizer, NOTHING), WindowDetokenizer(tokenizer, NOTHING, {})):
+                shown = "".join(detokenizer.push(token) for token in ids[:count])
+                assert (shown + detokenizer.flush(cut=True), detokenizer.flush(cut=True)) == (whole.rstrip("\ufffd"), "")
+
+
+@pytest.mark.parametrize(("cut", "end"), [(False, "\ufffd"), (True, "")])
+def test_bytes_of_a_window_tokenizer_that_are_no_character_are_left_out_where_the_answer_was_cut(
+    metaspace: Any, cut: bool, end: str
+) -> None:
+    detokenizer = make_detokenizer(metaspace, NOTHING)
+    shown = "".join(map(detokenizer.push, metaspace.convert_tokens_to_ids(["\ufffd", "<0xF0>", "<0x9F>"])))
+    assert shown + detokenizer.flush(cut) == "\ufffd" + end
+
+
 def test_the_vocabulary_is_read_once_for_a_tokenizer_not_for_every_answer() -> None:
     class Counted(type(metaspace_tokenizer())):
         reads = 0

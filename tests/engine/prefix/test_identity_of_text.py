@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import random
 from functools import cache
+from itertools import product
 
 import mlx.core as mx
 import pytest
 
 from engine.prefix.cache import NO_STATE, NOTHING
 from engine.targets.protocol import Target
-from tests.engine.prefix.targets import GRID, ROWS_ONLY, STATEFUL, Way, make, open_cache, prompt, run
+from tests.engine.prefix.targets import GRID, QUANTISED, ROWS_ONLY, STATEFUL, Way, make, open_cache, prompt, run
 
 FAMILIES = [*ROWS_ONLY, *STATEFUL]
+KINDS = ["llama", "gemma3_text", QUANTISED, "qwen3_5"]  # one for each kind of cache
 target_of = cache(make)
+
+
+def at_every(places: list[int], corners: list[int]) -> list[object]:
+    """Every family at ``corners`` and one of each kind at all ``places``; the others there are for the long run."""
+    slow = {(name, place) for name in FAMILIES if name not in KINDS for place in places if place not in corners}
+    cases = product(FAMILIES, places)
+    return [pytest.param(*case, marks=[pytest.mark.slow] if case in slow else []) for case in cases]
 
 
 def same(restored: Way, cold: Way) -> None:
@@ -31,8 +40,10 @@ def revisit(target: Target, first: list[int], second: list[int], boundaries: lis
     return restored
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("length", [GRID, GRID + 1, GRID + 2, 3 * GRID - 1, 3 * GRID, 3 * GRID + 1, 5 * GRID + 7])
+@pytest.mark.parametrize(
+    ("name", "length"),
+    at_every([GRID, GRID + 1, GRID + 2, 3 * GRID - 1, 3 * GRID, 3 * GRID + 1, 5 * GRID + 7], corners=[GRID + 1, 5 * GRID + 7]),
+)
 def test_the_same_prompt_again_runs_only_what_follows_its_last_whole_block(name: str, length: int) -> None:
     ids = prompt(length)
     restored = revisit(target_of(name), ids, ids)
@@ -40,8 +51,10 @@ def test_the_same_prompt_again_runs_only_what_follows_its_last_whole_block(name:
     assert restored.source == ("memory" if length > GRID else f"the prompt is shorter than a block of {GRID} tokens")
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-@pytest.mark.parametrize("place", [0, 1, GRID - 1, GRID, GRID + 1, 2 * GRID, 3 * GRID + 5, 4 * GRID - 1])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    at_every([0, 1, GRID - 1, GRID, GRID + 1, 2 * GRID, 3 * GRID + 5, 4 * GRID - 1], corners=[GRID - 1, GRID, 3 * GRID + 5]),
+)
 def test_an_edit_keeps_the_whole_blocks_before_it(name: str, place: int) -> None:
     """Where states are needed, the edit is at a boundary, as the chat template gives them."""
     ids = prompt(5 * GRID)

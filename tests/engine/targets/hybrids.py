@@ -47,6 +47,7 @@ HYBRIDS: dict[str, tuple[type[RecurrentTarget], str, dict[str, Any]]] = {
 }
 
 RECURRENCES = ["qwen3_5", "qwen3_next", "lfm2", "nemotron_h", "falcon_h1", "granitemoehybrid"]  # one for each kind of layer
+REPLAYS = ["qwen3_5", "lfm2", "nemotron_h"]  # one for each adapter
 
 
 def hybrid(name: str, seed: int = 0) -> RecurrentTarget:

@@ -26,7 +26,7 @@ from engine.targets.recurrent import (
 )
 from engine.targets.registry import make_target
 from tests.engine.decoding.oracle import OracleDrafter
-from tests.engine.targets.hybrids import HYBRIDS, RECURRENCES, hybrid
+from tests.engine.targets.hybrids import HYBRIDS, RECURRENCES, REPLAYS, hybrid
 from tests.engine.tiny import VOCAB
 
 BLOCK, OTHER = [11, 22, 33, 44, 55, 66], [91, 82, 73, 64, 75, 96]
@@ -201,7 +201,7 @@ def test_plain_steps_and_wide_prefill_are_not_watched(target: RecurrentTarget, m
         target.forward(mx.array(BLOCK), cache)
 
 
-@pytest.mark.parametrize("name", ["qwen3_5", "lfm2", "nemotron_h"])
+@pytest.mark.parametrize("name", REPLAYS)
 def test_a_model_that_runs_otherwise_than_its_replay_answers_plainly_and_says_why(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,7 +248,9 @@ def test_text_is_plain_text_for_prompts_around_chunk_borders(name: str, chunk: i
     assert tokens(decode_speculative(decoding(target, prompt, 24, chunk, drafter))) == plain
 
 
-@pytest.mark.parametrize("name", RECURRENCES)
+@pytest.mark.parametrize(
+    "name", [*REPLAYS, *(pytest.param(name, marks=pytest.mark.slow) for name in RECURRENCES if name not in REPLAYS)]
+)
 def test_two_hundred_cycles_leave_the_caches_of_a_fresh_run(name: str) -> None:
     target, rights = hybrid(name), (0, 0, 1, 0, 2, 0, 0, 3)
     plain = tokens(decode_baseline(decoding(target, PROMPT, 362, 4)))

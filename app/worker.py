@@ -24,6 +24,7 @@ from engine import (
     Event,
     Finished,
     GenerationRequest,
+    LoadOptions,
     LoadProgress,
     Message,
     PairInfo,
@@ -53,7 +54,7 @@ class EngineLike(Servable, Protocol):
 
 
 log = logging.getLogger(__name__)
-OPTIONS = engine.LoadOptions(learned=True)
+OPTIONS = LoadOptions(learned=True)
 
 DraftChoice = Literal["learned", "original", "forget", "forget run"]
 
@@ -61,21 +62,25 @@ DraftChoice = Literal["learned", "original", "forget", "forget run"]
 class Loader(Protocol):
     """Loads pairs. ``check`` raises ``ModelError`` for one that is not here or cannot fit, before another is given up for it."""
 
-    def check(self, pair: str) -> None: ...
+    def check(self, pair: str, options: LoadOptions) -> None: ...
 
-    def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike: ...
+    def __call__(
+        self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event, options: LoadOptions
+    ) -> EngineLike: ...
 
 
 class EngineLoader:
     """The loader the app uses."""
 
-    def check(self, pair: str) -> None:
+    def check(self, pair: str, options: LoadOptions = OPTIONS) -> None:
         launch.prepare()  # here and not at the start of the program, which would wait for the import
-        engine.check(pair, OPTIONS)
+        engine.check(pair, options)
 
-    def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> EngineLike:
+    def __call__(
+        self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event, options: LoadOptions = OPTIONS
+    ) -> EngineLike:
         launch.prepare()
-        return engine.load(pair, progress, cancel, OPTIONS)
+        return engine.load(pair, progress, cancel, options)
 
 
 load_engine = EngineLoader()
@@ -115,7 +120,8 @@ class Failure:
     """The job failed. ``message`` is one line for the user; ``is_bug``: our doing, ``details`` has the traceback.
 
     ``is_overflow``: the prompt does not fit the context, so asking the same again cannot help. ``retry`` False: the chats cannot
-    be read or written, or there is nothing to answer, and neither asking again nor another model helps.
+    be read or written, or there is nothing to answer, and neither asking again nor another model helps. ``too_large``: the model
+    was refused because it does not seem to fit the memory.
     """
 
     message: str
@@ -123,6 +129,7 @@ class Failure:
     details: str = ""
     is_overflow: bool = False
     retry: bool = True
+    too_large: bool = False
 
 
 Payload = Event | TrainingEvent | LoadProgress | Loaded | Counted | Failure | Began | Ended | GenerationRequest
@@ -226,8 +233,8 @@ class EngineWorker(QObject):
             log.exception("the loaded model cannot be served")
             self._desk.use(None)
 
-    @Slot(int, str, object)
-    def load(self, job_id: int, pair: str, cancel: threading.Event) -> None:
+    @Slot(int, str, object, object)
+    def load(self, job_id: int, pair: str, cancel: threading.Event, options: LoadOptions = OPTIONS) -> None:
         """Replaces the loaded pair by ``pair``; the old one is let go first so that both never share the memory.
 
         It stays where ``pair`` is refused before that, and ``Loaded`` says so once more.
@@ -235,13 +242,13 @@ class EngineWorker(QObject):
 
         def work() -> None:
             try:
-                self._loader.check(pair)
+                self._loader.check(pair, options)
             except Exception:  # a fault in the check, too, is no reason to give up what is loaded
                 if self._engine is not None:
                     self.mailbox.post(job_id, Loaded(self._engine.info))
                 raise
             self._let_go()
-            self._engine = self._loader(pair, lambda step: self.mailbox.post(job_id, step), cancel)
+            self._engine = self._loader(pair, lambda step: self.mailbox.post(job_id, step), cancel, options)
             self.mailbox.post(job_id, Loaded(self._engine.info))
 
         if self._desk is not None:
@@ -258,9 +265,13 @@ class EngineWorker(QObject):
         """Posts the request's events one by one."""
 
         def work() -> None:
-            for event in self._require().generate(request, cancel):
+            loaded = self._require()
+            before = loaded.info
+            for event in loaded.generate(request, cancel):
                 self.mailbox.post(job_id, event)
                 self.tend()
+            if loaded.info != before:  # it was measured for an exact answer
+                self.mailbox.post(job_id, Loaded(loaded.info))
 
         self._run(job_id, cancel, work)
         QTimer.singleShot(0, self._settle)
@@ -363,7 +374,8 @@ class EngineWorker(QObject):
         except engine.Cancelled:
             cancel.set()
         except SlipstreamError as error:
-            self.mailbox.post(job_id, Failure(str(error), is_overflow=isinstance(error, engine.ContextOverflow)))
+            overflow, too_large = isinstance(error, engine.ContextOverflow), isinstance(error, engine.NotEnoughMemory)
+            self.mailbox.post(job_id, Failure(str(error), is_overflow=overflow, too_large=too_large))
         except MemoryError:
             self.mailbox.post(job_id, Failure("The memory ran out: close other programs or choose a smaller model."))
         except BaseException as error:

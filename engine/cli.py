@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 from engine import (
+    ExactnessProgress,
     Finished,
     GenerationRequest,
     LoadOptions,
@@ -213,11 +214,15 @@ def _generate(arguments: argparse.Namespace) -> int:
         overflow=arguments.overflow.replace("-", "_"),
         sparse=sparse_settings(arguments),
     )
-    finished: Finished | None = None
+    from engine.terminal import measuring_line
+
+    finished, show = None, measuring_line()
     with _cancel_on_interrupt() as cancel:
         engine = _load(arguments, cancel)
         for event in engine.generate(request, cancel):
-            if isinstance(event, TextDelta) and not arguments.json:
+            if isinstance(event, ExactnessProgress) and show is not None:
+                show(1.0 if cancel.is_set() else event.fraction)  # at the end the line is wiped
+            elif isinstance(event, TextDelta) and not arguments.json:
                 print(event.text, end="", flush=True)
             elif isinstance(event, Notice) and not arguments.json:
                 print(f"slipstream: {event.reason}", file=sys.stderr)

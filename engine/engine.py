@@ -19,8 +19,8 @@ from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
 from engine.drafters.lookup import LookupIndex
 from engine.drafters.protocol import Drafter, DraftSession, Recall
-from engine.errors import ModelError, RequestError
-from engine.events import BlockLength, Event, Finished, Mode, PrefillProgress, Started
+from engine.errors import Cancelled, ModelError, RequestError
+from engine.events import BlockLength, Event, ExactnessProgress, Finished, Mode, PrefillProgress, Started
 from engine.info import PairInfo
 from engine.learning import Learner
 from engine.memory import give_back, kept_resident
@@ -31,6 +31,7 @@ from engine.prefill.margin import top2_margin
 from engine.prefill.scorers import choose_tokens
 from engine.prefill.selection import Run, describe, runs_of
 from engine.prefill.sparse import sparse_prefill
+from engine.prefix.ahead import prefill_ahead
 from engine.prefix.boundaries import Encode, continued_prefix, parting_places
 from engine.prefix.cache import PrefixCache
 from engine.prefix.recording import Recording
@@ -110,9 +111,8 @@ class Engine:
         fitted = self._fit(request)
         if request.sparse is not None:
             fitted = replace(fitted, runs=self._read_in_part(request.sparse, fitted, request.thinking))
-        drafter, reason = self._choose(request)
         cancel = cancel or threading.Event()
-        return guarded(self._run(request, fitted, drafter, reason, cancel, start), self._shed, cancel)
+        return guarded(self._run(request, fitted, cancel, start), self._shed, cancel)
 
     def check(self, request: GenerationRequest) -> int:
         """How many tokens the prompt has; raises what ``generate`` would before its events. On any thread: it uses no MLX."""
@@ -137,13 +137,30 @@ class Engine:
         self._check_owner()
         return top2_margin(self._target, token_ids, self._chunk)
 
-    def measure_exactness(self) -> tuple[int, ...]:
-        """``info.exact_widths``, measured now where they are not known yet; none where nothing can be proposed."""
+    def measure_exactness(
+        self, cancel: threading.Event | None = None, progress: Callable[[float], None] | None = None
+    ) -> tuple[int, ...]:
+        """``info.exact_widths``, measured now where they are not known yet; none where nothing can be proposed.
+
+        ``progress`` is told the share that is done. Raises ``Cancelled`` soon after ``cancel`` is set: then nothing is known yet.
+        """
         self._check_owner()
+        for step in self._measure(cancel or threading.Event()):
+            if progress is not None:
+                progress(step.fraction)
         if self.info.exact_widths is None:
-            widths = () if self._exactness is None else self._exactness.measure()
-            self.info = replace(self.info, exact_widths=widths)
-        return self.info.exact_widths or ()
+            raise Cancelled("Measuring which block lengths are exact was stopped: the next time it begins anew.")
+        return self.info.exact_widths
+
+    def _measure(self, cancel: threading.Event) -> Iterator[ExactnessProgress]:
+        """Pass by pass until ``info.exact_widths`` is known or ``cancel`` is set."""
+        if self.info.exact_widths is not None or self._exactness is None:
+            return
+        for fraction in self._exactness.measuring():
+            yield ExactnessProgress(fraction)
+            if cancel.is_set():
+                return
+        self.info = replace(self.info, exact_widths=self._exactness.widths)
 
     def learn(
         self,
@@ -232,7 +249,8 @@ class Engine:
             drafter = self._drafters.get("lookup")
             why = self.info.no_draft_reason or "there is no such drafter"
             reason = f"{'Lookup drafting' if drafter else 'Plain decoding'}: {why}."
-        if request.exact and drafter and not any(width <= drafter.block_length for width in self.measure_exactness()):
+        widths = self.info.exact_widths  # None: measuring them was cancelled, and so is the answer
+        if request.exact and drafter and widths is not None and not any(width <= drafter.block_length for width in widths):
             return None, "Plain decoding: on this machine no block length gives, bit for bit, what single steps give."
         return drafter, reason
 
@@ -244,15 +262,12 @@ class Engine:
         kept = choose_tokens(sparse, prompt, lambda token: self.decode([token]), attend)
         return None if kept.all() else tuple(runs_of(kept))
 
-    def _run(
-        self,
-        request: GenerationRequest,
-        fitted: Fitted,
-        drafter: Drafter | None,
-        reason: str | None,
-        cancel: threading.Event,
-        start: float,
-    ) -> Generator[Event]:
+    def _run(self, request: GenerationRequest, fitted: Fitted, cancel: threading.Event, start: float) -> Generator[Event]:
+        if request.exact and request.mode != "baseline":
+            began = time.perf_counter()
+            yield from self._measure(cancel)
+            start += time.perf_counter() - began  # done once, so no cost of this answer
+        drafter, reason = self._choose(request)
         prompt, room = fitted.ids, self.info.context_length - len(fitted.ids)
         mode: Mode = drafter.mode if drafter else "baseline"
         controller = self._controllers.get(drafter.mode) if drafter else None
@@ -300,7 +315,8 @@ class Engine:
                 if isinstance(event, Started):
                     event = replace(event, open_tag=open_tag)
                 if isinstance(event, Finished) and recording is not None:
-                    self._unsettled = self._settle(fitted.messages, open_tag + event.text, self._encoder(request))
+                    coming = partial(continued_prefix, self._encoder(request), fitted.messages, open_tag + event.text)
+                    self._unsettled = prefill_ahead(self._target, self._prefix, self._chunk, self.info.context_length, coming)
                 yield event
 
     @contextmanager
@@ -328,21 +344,6 @@ class Engine:
         with prefix.recording(fitted.ids, cache, session, places, cancel) as recording:
             answer.cached_tokens, answer.cache = recording.tokens, recording.source
             yield recording
-
-    def _settle(self, messages: Sequence[Message], answer: str, encode: Encode) -> Generator[None]:
-        """Prefills what every next prompt of the chat begins with, as far as whole chunks go, into the prefix cache."""
-        prefix = self._prefix
-        ids = continued_prefix(encode, messages, answer)
-        end = len(ids) // self._chunk * self._chunk
-        if prefix is None or end >= self.info.context_length or prefix.covered(ids[:end]) >= end:
-            return
-        cache, never = self._target.make_cache(), threading.Event()
-        prompt = [*ids[:end], 0]  # prefill leaves the last token out
-        with prefix.recording(prompt, cache, None, lambda beyond: [], never) as recording:
-            for outcome in prefill(self._target, cache, prompt, None, (), self._chunk, never, recording):
-                yield
-                if outcome == end:
-                    return
 
     def _drop_unsettled(self) -> None:
         unsettled, self._unsettled = self._unsettled, None

@@ -1,9 +1,10 @@
 """What the engine tells its callers while it works: frozen records, in the order they happen.
 
 A request yields ``PrefillProgress`` (one a chunk), ``Started``, then ``Cycle`` and ``TextDelta`` records until ``Finished``.
+The first exact request of a pair on a machine begins with ``ExactnessProgress``, which no figure of the answer counts.
 ``Trimmed`` and ``Approximate`` come before the first ``PrefillProgress``, ``ContextFull`` right before ``Finished``;
 ``Fallback`` may come at any point before it. Nothing here imports MLX, so the window can use it cheaply.
-Every ``at_s`` is in seconds since the engine took the request.
+Every ``at_s`` is in seconds since the engine took the request, or since it had measured for it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,13 @@ class LoadProgress:
 
     stage: str
     fraction: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExactnessProgress:
+    """Which block lengths are exact here is being measured, once for a pair on a machine; ``fraction`` in 0..1 is done."""
+
+    fraction: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,4 +225,4 @@ class Finished:
 
 
 Notice = Fallback | Trimmed | Approximate | ContextFull  # each has a ``reason`` in words for the user
-Event = PrefillProgress | Started | BlockLength | Cycle | TextDelta | Notice | Finished
+Event = ExactnessProgress | PrefillProgress | Started | BlockLength | Cycle | TextDelta | Notice | Finished

@@ -29,6 +29,7 @@ class PairInfo:
     ``exact_widths``: the block lengths at which a verify pass equals plain steps bit for bit here; None: not measured.
     ``learned``: the draft learned from the user's chats, None where there is none or it was not asked for.
     ``thinking_switch``: the chat template can be told to think or not (``GenerationRequest.thinking``).
+    ``reads_in_part``: a prompt can be read in part (``GenerationRequest.sparse``).
     ``costs``: what draft and verify passes were measured to take on this machine, None where nothing can be proposed.
     ``notices``: what a user should know of this pair, in words, such as a part that is missing from its files.
     """
@@ -51,3 +52,4 @@ class PairInfo:
     draft_context_length: int | None = None
     costs: CostCurve | None = None
     thinking_switch: bool = False
+    reads_in_part: bool = True

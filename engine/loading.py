@@ -29,7 +29,7 @@ from engine.drafters.dflash.loading import load_draft
 from engine.drafters.lookup import LookupDrafter
 from engine.drafters.protocol import Drafter
 from engine.engine import Engine
-from engine.errors import Cancelled, ModelError
+from engine.errors import Cancelled, ModelError, RequestError
 from engine.events import LoadProgress, Mode
 from engine.info import Learned, PairInfo
 from engine.kernels.blas import blas_version, use_fast_blas
@@ -257,7 +257,16 @@ def _info(resolved: ResolvedPair, target: Any, drafters: dict[Mode, Drafter], re
         kv_bits=options.kv_bits,
         draft_bits=options.draft_bits if draft else None,
         draft_context_length=_draft_context(draft, target.shape.context_length),
+        reads_in_part=_reads_in_part(target),
     )
+
+
+def _reads_in_part(target: Target) -> bool:
+    try:
+        target.make_sparse_cache()
+    except RequestError:
+        return False
+    return True
 
 
 def _number_format(models: Sequence[nn.Module]) -> str:

@@ -24,8 +24,14 @@ def measured_once(
     found = kept(folder, kind, identity, parse)
     if found is not None:
         return found
-    file = _file(folder, kind, identity)
     record = measure()
+    keep(folder, kind, identity, record)
+    return parse(record)
+
+
+def keep(folder: Path, kind: str, identity: Sequence[str], record: dict[str, Any]) -> None:
+    """Keeps what was measured; a folder that cannot be written costs only the keeping."""
+    file = _file(folder, kind, identity)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         part = file.with_suffix(".part")
@@ -33,7 +39,6 @@ def measured_once(
         part.replace(file)
     except OSError as error:
         log.warning("the measured %s cannot be kept in %s: %s", kind, folder, error)
-    return parse(record)
 
 
 def kept(folder: Path, kind: str, identity: Sequence[str], parse: Callable[[dict[str, Any]], T]) -> T | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.bench.run import check_mode, run_suite
 from engine.bench.suite import Prompt
-from engine.events import Mode
+from engine.events import LoadProgress, Mode
+from engine.models.command import load_progress_line
 from engine.request import Message
 
 if TYPE_CHECKING:  # MLX must not be imported before load() has opened the fast BLAS
@@ -19,6 +20,7 @@ DEMO_PROMPTS = (
     Prompt("list", (Message("user", "List the first twenty prime numbers."),)),
     Prompt("prose", (Message("user", "Explain how rainbows form."),)),
 )
+MEASURING = "Measuring which block lengths are exact here, once"
 NAMES: dict[Mode, str] = {"dflash": "DFlash", "lookup": "lookup"}
 
 
@@ -40,7 +42,13 @@ def compare_prompts(
     check_mode(engine, mode)  # before anything is printed
     print(f"{engine.info.name} on {engine.info.device}, {engine.info.dtype}, block of {engine.info.block_length}", file=out)
     print(header(mode), file=out, flush=True)
-    return run_suite(engine, prompts, max_tokens, repeat, show, cancel, mode, exact)
+    return run_suite(engine, prompts, max_tokens, repeat, show, cancel, mode, exact, measuring_line())
+
+
+def measuring_line() -> Callable[[float], None] | None:
+    """Shows how far measuring exact block lengths is, where a person looks, and nowhere else."""
+    show = load_progress_line()
+    return None if show is None else lambda fraction: show(LoadProgress(MEASURING, fraction))
 
 
 def header(mode: Mode = "dflash") -> str:

@@ -17,6 +17,7 @@ from engine import (
     Finished,
     GenerationRequest,
     Learned,
+    LoadOptions,
     LoadProgress,
     Message,
     Mode,
@@ -92,7 +93,7 @@ class ScriptedEngine:
     stop_ids: frozenset[int] = frozenset()
     tool_syntax = None
 
-    def __init__(self, script: Script, pair: str = "scripted"):
+    def __init__(self, script: Script, pair: str = "scripted", options: LoadOptions | None = None):
         self.script, self.closed, self._thread = script, False, threading.get_ident()
         self.requests: list[GenerationRequest] = []
         self.settled = 0
@@ -103,6 +104,7 @@ class ScriptedEngine:
             pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
             script.block_length if draft else 0, None if draft else "This model has no draft.", 1_000_000,
             thinking_switch=script.thinking_switch, notices=script.notices,
+            kv_bits=options.kv_bits if options else None, draft_bits=options.draft_bits if options else None,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -261,18 +263,21 @@ class ScriptedLoader:
     def __init__(self, script: Script | None = None):
         self.script = script or Script()
         self.engines: list[ScriptedEngine] = []
+        self.options = LoadOptions()
 
-    def check(self, pair: str) -> None:
+    def check(self, pair: str, options: LoadOptions) -> None:
         if self.script.refusal is not None:
             raise self.script.refusal
 
-    def __call__(self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event) -> ScriptedEngine:
-        steps = 4
+    def __call__(
+        self, pair: str, progress: Callable[[LoadProgress], None], cancel: threading.Event, options: LoadOptions
+    ) -> ScriptedEngine:
+        steps, self.options = 4, options
         for step in range(steps):
             progress(LoadProgress("Loading", step / steps))
             if cancel.wait(self.script.load_s / steps):
                 raise Cancelled("Loading was stopped.")
         if self.script.load_error is not None:
             raise self.script.load_error
-        self.engines.append(ScriptedEngine(self.script, pair))
+        self.engines.append(ScriptedEngine(self.script, pair, options))
         return self.engines[-1]

@@ -11,7 +11,7 @@ from typing import Any
 from app.core.chat import ROLES, STATES, Attachment, Chat, ChatMessage, State
 from app.core.figures import known_figures, size
 from app.core.json_steps import Lists, read_object
-from app.core.options import ChatOptions
+from app.core.options import ChatOptions, taken_otherwise
 from app.core.os_words import reason
 from app.core.words import tr
 
@@ -19,6 +19,7 @@ CHAT, CHATS, OLD = "slipstream-chat-2", "slipstream-chats-2", "slipstream-chat-1
 FILE_LIMIT = 500_000_000  # bytes
 PIECE = 1_000_000  # characters of a file read in one step
 LISTS: Lists = {"chats": {"messages": {}}, "messages": {}}  # what is long in an exported file
+NAMED_OPTIONS, NAMED_TITLE = 3, 40  # of a chat in a note, and characters of its title
 LATEST = 32_503_680_000.0  # seconds since 1970: the year 3000
 WholeChat = tuple[Chat, list[ChatMessage]]
 
@@ -45,8 +46,10 @@ def chats_json(chats: Iterable[WholeChat]) -> Iterator[str]:
     yield "\n]}\n"
 
 
-def read_chats(path: Path) -> Generator[float, None, list[WholeChat]]:
+def read_chats(path: Path, notes: list[str] | None = None) -> Generator[float, None, list[WholeChat]]:
     """The chats of an exported file, each with its messages, parents first; ids hold within one chat only.
+
+    ``notes`` gets a sentence for each chat whose options are not taken as they stand there.
 
     In small steps; each yields how much of the file was read, 0 to 1. Reads what every version of Slipstream wrote. Raises
     ``ArchiveError`` for anything else: then nothing of it is taken.
@@ -64,6 +67,9 @@ def read_chats(path: Path) -> Generator[float, None, list[WholeChat]]:
         chats: list[WholeChat] = []
         for record in content["chats"] if kind == CHATS else [_from_version_1(content) if kind == OLD else content]:
             chats.append((yield from _chat(record)))
+            if notes is not None and (otherwise := taken_otherwise(record["options"])):
+                what = ", ".join(otherwise[:NAMED_OPTIONS])
+                notes.append(tr("In “{title}” {what}.", title=chats[-1][0].title[:NAMED_TITLE], what=what))
         return chats
     except OSError as error:
         raise ArchiveError(tr("{file} cannot be read ({reason}).", file=path.name, reason=reason(error))) from error

@@ -10,7 +10,7 @@ from typing import Literal
 from app.core.arms import Arm
 from app.core.compare_report import comparison_markdown
 from app.core.words import number, tr, trn
-from engine import Event, Fallback, Finished, PairInfo, Started, Statistics, TextDelta, Verdict, compare_tokens
+from engine import Event, ExactnessProgress, Fallback, Finished, PairInfo, Started, Statistics, TextDelta, Verdict, compare_tokens
 
 Side = Literal["left", "right"]
 SIDES: tuple[Side, Side] = ("left", "right")
@@ -46,7 +46,7 @@ class ArmRecorder:
                 self.fallback = event.reason
             case Finished():
                 self.finished = event
-        if not isinstance(event, Fallback | Finished):
+        if not isinstance(event, ExactnessProgress | Fallback | Finished):
             self._last_s = event.at_s
 
     def fail(self, reason: str) -> None:
@@ -105,7 +105,8 @@ class ArmRecorder:
 class Comparison:
     """Two arms of one prompt; may be read while they are still being recorded.
 
-    ``pair`` and ``environment`` are what it ran with and on, ``at`` when, in seconds since 1970.
+    ``pair`` and ``environment`` are what it ran with and on, ``at`` when, in seconds since 1970. ``settings`` are, in words by
+    name, what both arms were asked with; ``options`` those of the engine in short, "" where all are the defaults.
     """
 
     prompt: str
@@ -114,6 +115,8 @@ class Comparison:
     pair: PairInfo | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     at: float = 0.0
+    settings: Mapping[str, str] = field(default_factory=dict)
+    options: str = ""
 
     def side(self, side: Side) -> ArmRecorder:
         """One of both."""

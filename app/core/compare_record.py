@@ -43,6 +43,8 @@ def to_record(comparison: Comparison) -> dict[str, Any]:
         "prompt": comparison.prompt,
         "at": comparison.at,
         "environment": dict(comparison.environment),
+        "settings": dict(comparison.settings),
+        "options": comparison.options,
         "pair": {key: value for key, value in asdict(pair).items() if key not in LEFT_OUT} if pair else None,
         "left": _arm_record(comparison.left),
         "right": _arm_record(comparison.right),
@@ -59,6 +61,8 @@ def from_record(record: Mapping[str, Any]) -> Comparison:
         _known(PairInfo, {key: value for key, value in _with_tuples(pair).items() if key not in LEFT_OUT}) if pair else None,
         {str(key): str(value) for key, value in record["environment"].items()},
         float(record["at"]),
+        {str(key): str(value) for key, value in record.get("settings", {}).items()},  # not in the first records
+        str(record.get("options", "")),
     )
 
 

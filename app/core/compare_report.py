@@ -43,7 +43,7 @@ def _facts(comparison: Comparison) -> dict[str, str]:
         facts[tr("Date")] = f"{datetime.fromtimestamp(comparison.at).astimezone():%Y-%m-%d %H:%M %Z}".strip()
     if pair is not None:
         facts |= {tr("Model"): pair.name, tr("Draft"): _draft(pair), tr("Device"): f"{pair.device}, {pair.dtype}"}
-    facts |= comparison.environment
+    facts |= {**comparison.settings, **comparison.environment}
     verdict = comparison.verdict
     if pair is not None and verdict is not None and verdict.complete:
         facts[tr("Identity")] = engine_words(identity_reason(verdict, pair, None))

@@ -68,8 +68,10 @@ def cache_words(cached_tokens: int, prompt_tokens: int, source: str) -> str:
 
 def answer_statistics(finished: Finished, request: GenerationRequest | None = None) -> dict[str, Any]:
     """The plain dict kept with an answer: every field and rate of ``Finished.statistics``, ``finish_reason``, and of ``request``
-    what one needs to ask for the same answer again: ``temperature`` and ``seed``."""
+    what one needs to ask for the same answer again: ``temperature``, ``seed``, and ``exact`` where it was."""
     asked = {"temperature": request.temperature, "seed": request.seed} if request is not None else {}
+    if request is not None and request.exact:
+        asked["exact"] = True
     statistics = finished.statistics
     return {
         **asdict(statistics),

@@ -13,6 +13,7 @@ from engine import (
     BlockLength,
     Cycle,
     Event,
+    ExactnessProgress,
     Fallback,
     Finished,
     LoadProgress,
@@ -47,6 +48,8 @@ class MeterSnapshot:
     ``acceptance_rate`` (0..1) stays None where nothing is proposed. ``off_reason`` says in words why nothing is
     proposed, or why lookup stands in for a draft, None while speculation is on; ``parked``: it is off for now because plain
     decoding is measured to be faster, and ``block_length`` is 0. ``cache`` says in words what the prefix cache gave.
+    ``measuring`` is the share (0..1) of the exact block lengths that is measured, None where that is not going on. ``options`` in
+    words are what the answer was asked with and how its pair was loaded, "" for the defaults.
     ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
     """
 
@@ -66,6 +69,8 @@ class MeterSnapshot:
     off_reason: str | None = None
     parked: bool = False
     cache: str = ""
+    measuring: float | None = None
+    options: str = ""
 
 
 class Meter:
@@ -82,6 +87,7 @@ class Meter:
         self._ribbon: deque[RibbonCycle] = deque(maxlen=RIBBON_LENGTH)
         self._cycles = self._proposed = self._accepted = self._committed = 0
         self._prefill = PrefillProgress(0, 0, 0.0)
+        self._measuring: float | None = None
         self._load = LoadProgress("")
         self._started: Started | None = None
         self._fallback: str | None = None
@@ -93,8 +99,10 @@ class Meter:
         match event:
             case LoadProgress():
                 self._phase, self._load = "loading", event
+            case ExactnessProgress():
+                self._phase, self._measuring = "prefill", event.fraction
             case PrefillProgress():
-                self._phase, self._prefill = "prefill", event
+                self._phase, self._prefill, self._measuring = "prefill", event, None
                 self._rate.heard(event.at_s, now)
             case Started():
                 self._phase, self._started = "decoding", event
@@ -109,7 +117,7 @@ class Meter:
             case Fallback():
                 self._fallback = event.reason
             case Finished():
-                self._phase = "stopped" if event.reason == "cancelled" else "done"
+                self._phase, self._measuring = "stopped" if event.reason == "cancelled" else "done", None
                 self._finished = event
 
     def interrupt(self, now: float) -> None:
@@ -141,6 +149,7 @@ class Meter:
             block_length=self._block_length(),
             prefill_done=self._prefill.done,
             prefill_total=self._prefill.total,
+            measuring=self._measuring,
             load_stage=self._load.stage,
             load_fraction=self._load.fraction,
             off_reason=self._off_reason(),

@@ -93,6 +93,7 @@ def details_text(log: CycleLog, snapshot: MeterSnapshot, pair: PairInfo | None) 
         figures.append(tr("{share} accepted", share=percent(snapshot.acceptance_rate)))
     lines = [
         (tr("Model"), f"{pair.name} · {pair.device}, {pair.dtype}" if pair else ""),
+        (tr("Options"), snapshot.options),
         (tr("State"), state_words(log, snapshot)),
         (tr("Answer"), " · ".join(figures)),
         (tr("Cycles"), cycle_words(log) if log.cycles else ""),

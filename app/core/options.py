@@ -11,11 +11,17 @@ from typing import Any
 
 from app.core.sanitize import clean_text
 from app.core.words import mark, tr
-from engine import Message
+from engine import Message, SparsePrefill
 
 LONGEST_ANSWER = 131_072
 SEEDS = 2**31
 SYSTEM_LENGTH = 100_000  # characters
+# Shares of a long prompt to read, in words that ``tr`` shows.
+SHARES: dict[float, str] = {
+    1.0: mark("All of it"),
+    0.5: mark("About half: approximate"),
+    0.25: mark("About a quarter: approximate"),
+}
 # name: lowest, highest, as the fields of the panel offer them; all lie within what the engine takes
 RANGES: dict[str, tuple[float, float]] = {
     "temperature": (0.0, 2.0),
@@ -34,7 +40,7 @@ class ChatOptions:
     """``system`` is what the model is told before the chat; ``seed`` None draws another one for each answer.
 
     ``thinking`` None leaves the model's own default; ``drop_oldest``: a chat that is too long loses its oldest turns in place of
-    being refused. The rest as in ``engine.GenerationRequest``.
+    being refused. ``sparse`` is the share of a long prompt to read, one of ``SHARES``. The rest as in ``engine.GenerationRequest``.
     """
 
     system: str = ""
@@ -49,6 +55,9 @@ class ChatOptions:
     max_tokens: int = 1024
     thinking: bool | None = None
     drop_oldest: bool = False
+    sparse: float = 1.0
+    exact: bool = False
+    use_cache: bool = True
 
     def checked(self) -> ChatOptions:
         """The nearest valid options, so that an edited or imported file never stops a chat."""
@@ -65,6 +74,9 @@ class ChatOptions:
             seed=None if self.seed is None else int(self.seed) % SEEDS,
             thinking=self.thinking if isinstance(self.thinking, bool) else None,
             drop_oldest=self.drop_oldest is True,
+            sparse=_share(self.sparse),
+            exact=self.exact is True,
+            use_cache=self.use_cache is not False,
             **numbers,
         )
 
@@ -85,13 +97,37 @@ class ChatOptions:
         taken = {name: getattr(self, name) for name in RANGES}
         seed = secrets.randbelow(SEEDS) if self.seed is None else self.seed
         overflow = "drop_oldest" if self.drop_oldest else "refuse"
-        return {**taken, "seed": seed, "thinking": self.thinking, "overflow": overflow}
+        sparse = SparsePrefill(self.sparse) if self.sparse < 1.0 else None
+        engine = {"overflow": overflow, "sparse": sparse, "exact": self.exact, "use_cache": self.use_cache}
+        return {**taken, "seed": seed, "thinking": self.thinking, **engine}
 
     def turns(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The chat as the model reads it: with the instructions first, where there are any and the chat has none of its own."""
         if not self.system.strip() or any(message.role == "system" for message in messages):
             return tuple(messages)
         return (Message("system", self.system), *messages)
+
+
+def _share(value: float) -> float:
+    """The nearest share that is offered. Raises ``ValueError`` for what is no share."""
+    share = float(value)
+    if not 0.0 < share <= 1.0:
+        raise ValueError("sparse is no share")
+    return min(SHARES, key=lambda offered: abs(offered - share))
+
+
+def taken_otherwise(values: Mapping[str, Any]) -> list[str]:
+    """What of options that came in a file is not taken as it stands there, a few words each."""
+    known, notes = ChatOptions().with_values(values).values(), []
+    for name, value in values.items():
+        if name not in known:
+            notes.append(tr("option “{name}” is unknown", name=name))
+        elif name == "system" and isinstance(value, str):
+            if len(value) > SYSTEM_LENGTH:
+                notes.append(tr("instructions were cut to {limit} characters", limit=SYSTEM_LENGTH))
+        elif known[name] != value:
+            notes.append(tr("option “{name}” cannot be {value}", name=name, value=f"{value!r}"[:20]))
+    return notes
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from PySide6.QtCore import QObject, Signal
 
 from app.core.arms import chosen
 from app.core.compare import ArmRecorder, Comparison, Side
+from app.core.option_words import in_force, options_report
 from app.services.engine_client import EngineClient, Timed
 from app.services.environment import describe
 from app.services.settings import SettingsService
@@ -37,7 +39,9 @@ class ComparisonRun(QObject):
         """Runs ``request`` in the two ways that the settings name, everything else the same."""
         pair = self._client.info
         left, right = (ArmRecorder(arm) for arm in chosen(self._settings.current.arms, pair))
-        self.comparison = Comparison(prompt, left, right, pair, describe(), time.time())
+        asked = replace(request, use_cache=True)  # neither arm uses what is kept, whatever is asked
+        settings, options = options_report(asked, pair), in_force(asked, pair)
+        self.comparison = Comparison(prompt, left, right, pair, describe(), time.time(), settings, options)
         self.request, self._stopped = request, False
         self.started.emit(self.comparison)
         self._start_arm("left")
@@ -89,4 +93,7 @@ class ComparisonRun(QObject):
         self.running = None
         for arm in self.comparison.arms:
             arm.end()
+        now, before = self._client.info, self.comparison.pair
+        if now is not None and before is not None and now.id == before.id:
+            self.comparison = replace(self.comparison, pair=now)  # it may have been measured for exact answers meanwhile
         self.ended.emit(failure)

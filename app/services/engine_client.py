@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from PySide6.QtCore import QObject, Qt, QThread, QTimer, Signal, Slot
@@ -14,6 +14,7 @@ from app.core.words import mark
 from app.services.lending import Lending
 from app.worker import (
     LENT,
+    OPTIONS,
     Began,
     Counted,
     Delivery,
@@ -27,7 +28,18 @@ from app.worker import (
     Timed,
     load_engine,
 )
-from engine import Event, Finished, GenerationRequest, LoadProgress, Message, PairInfo, PrefillProgress, TrainingEvent
+from engine import (
+    Event,
+    ExactnessProgress,
+    Finished,
+    GenerationRequest,
+    LoadOptions,
+    LoadProgress,
+    Message,
+    PairInfo,
+    PrefillProgress,
+    TrainingEvent,
+)
 from engine.server.errors import loading, no_model
 
 DRAIN_MS = 33
@@ -69,6 +81,8 @@ class EngineClient(QObject):
     ``parts_counted(tokens, list[int])`` with it;
     ``learning(TrainingEvent)``; ``learning_ended(Failure | None)`` once per run or pause; ``draft_changed(PairInfo)``.
     ``lending`` tells of answers for other programs.
+
+    ``options_of(pair)`` says how to load a pair; ``asked`` is how the last one was to be loaded.
     """
 
     state_changed = Signal(EngineState)
@@ -84,7 +98,7 @@ class EngineClient(QObject):
     learning_ended = Signal(object)
     draft_changed = Signal(object)
 
-    _load = Signal(int, str, object)
+    _load = Signal(int, str, object, object)
     _unload = Signal(int, object)
     _generate = Signal(int, object, object)
     _count = Signal(int, object, object)
@@ -99,6 +113,8 @@ class EngineClient(QObject):
         self.info: PairInfo | None = None
         self.pair = ""
         self.last_pair = ""  # the last one that could be loaded
+        self.options_of: Callable[[str], LoadOptions] = lambda _pair: OPTIONS
+        self.asked = OPTIONS
         self._last_id = 0
         self._job: _Job | None = None
         self._count_job: _Job | None = None
@@ -126,12 +142,16 @@ class EngineClient(QObject):
 
     # What the window asks for
 
-    def load(self, pair: str) -> None:
-        """Loads ``pair``; whatever runs now is cancelled and its late results are dropped."""
+    def load(self, pair: str, check_memory: bool = True) -> None:
+        """Loads ``pair``; whatever runs now is cancelled and its late results are dropped.
+
+        Without ``check_memory`` also one that does not seem to fit this machine is loaded.
+        """
         self._job = self._leave_pair("load")
-        self.pair = pair
+        self.pair, options = pair, self.options_of(pair)
+        self.asked = options if check_memory else replace(options, memory_bytes=0)
         self._set_state(EngineState.LOADING)
-        self._load.emit(self._job.id, pair, self._job.cancel)
+        self._load.emit(self._job.id, pair, self._job.cancel, self.asked)
 
     def unload(self) -> None:
         """Gives the pair's memory back; an answer in progress is stopped first. ``NO_MODEL`` follows once it is done."""
@@ -270,7 +290,7 @@ class EngineClient(QObject):
             self._on_ended(job)
         elif isinstance(payload, Event):
             batch.append(Timed(payload, delivery.at))
-            if self.state is EngineState.PREFILL and not isinstance(payload, PrefillProgress | Finished):
+            if self.state is EngineState.PREFILL and not isinstance(payload, ExactnessProgress | PrefillProgress | Finished):
                 self._set_state(EngineState.DECODING)
 
     def _flush(self, batch: list[Timed]) -> None:

@@ -16,13 +16,13 @@ log = logging.getLogger(__name__)
 Steps = Generator[str, None, list[int]]
 
 
-def import_file(store: ChatStore, path: Path) -> Steps:
-    """Yields lines about how far it is, and returns the ids of the chats.
+def import_file(store: ChatStore, path: Path, notes: list[str]) -> Steps:
+    """Yields lines about how far it is, and returns the ids of the chats. ``notes`` gets what of their options is not taken.
 
     Raises ``ArchiveError`` and ``StoreError``. What is thrown in, too, ends it with nothing left behind, which takes more steps;
     where it is closed instead, what was written stays out of sight until the next start takes it away.
     """
-    chats = yield from _read(path)
+    chats = yield from _read(path, notes)
     incoming = IncomingChats(store)
     try:
         yield from _write(incoming, chats, path)
@@ -35,8 +35,8 @@ def import_file(store: ChatStore, path: Path) -> Steps:
     return incoming.ids
 
 
-def _read(path: Path) -> Generator[str, None, list[WholeChat]]:
-    steps = read_chats(path)
+def _read(path: Path, notes: list[str]) -> Generator[str, None, list[WholeChat]]:
+    steps = read_chats(path, notes)
     try:
         while True:
             yield tr("Reading {file}: {share}", file=path.name, share=percent(next(steps)))

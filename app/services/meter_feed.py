@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.core.cycle_log import CycleLog
 from app.core.meter import Meter, MeterSnapshot
+from app.core.option_words import in_force
 from app.services.engine_client import BUSY, EngineClient, EngineState, Timed
 from app.worker import Failure
 from engine import GenerationRequest, LoadProgress
@@ -28,6 +29,7 @@ class MeterFeed(QObject):
         super().__init__(parent)
         self._client, self._meter, self.log = client, Meter(), CycleLog()
         self._meter.reset(time.monotonic())
+        self._request: GenerationRequest | None = None  # of the answer on show
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self._announce)
         client.state_changed.connect(self._on_state)
@@ -39,7 +41,7 @@ class MeterFeed(QObject):
 
     def snapshot(self) -> MeterSnapshot:
         """What to show now; "no_model" while idle with nothing to answer."""
-        snapshot = self._meter.snapshot(time.monotonic())
+        snapshot = replace(self._meter.snapshot(time.monotonic()), options=in_force(self._request, self._client.info))
         if snapshot.phase == "idle" and self._client.state in (EngineState.NO_MODEL, EngineState.LOST):
             return replace(snapshot, phase="no_model")
         return snapshot
@@ -47,6 +49,7 @@ class MeterFeed(QObject):
     def clear(self) -> None:
         """Forgets the last answer, for another chat; what still runs stays on show."""
         if not self._client.busy:
+            self._request = None
             self.log.begin()
             self._meter.reset(time.monotonic())
             self._announce()
@@ -63,6 +66,7 @@ class MeterFeed(QObject):
         self._announce()
 
     def _on_requested(self, request: GenerationRequest) -> None:
+        self._request = request
         self._meter.reset(time.monotonic(), request.mode, self._client.info)
         self.log.begin()
         self._announce()

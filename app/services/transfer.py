@@ -174,11 +174,12 @@ class Transfer(QObject):
     def _imports(self) -> Steps:
         kept: list[int] = []
         problems: list[str] = []
+        notes: list[str] = []  # what was taken in otherwise than it stands there
         self._importing = True
         try:
             while self._waiting:
                 try:
-                    kept += yield from import_file(self._store, self._waiting.pop(0))
+                    kept += yield from import_file(self._store, self._waiting.pop(0), notes)
                 except (ArchiveError, StoreError) as error:
                     problems.append(str(error))
                 except Cancelled:
@@ -193,10 +194,10 @@ class Transfer(QObject):
         said = trn("{count} chat was imported.", "{count} chats were imported.", len(kept))
         if len(kept) == 1:
             self.imported.emit(kept[0])
-        elif not problems:
+        elif not problems and not notes:
             self.told.emit(said)
-        if problems:
-            self.failed.emit(" ".join([*([said] if kept else []), *problems[:SHOWN_PROBLEMS]]))
+        if problems or notes:
+            self.failed.emit(" ".join([*([said] if kept else []), *(problems + notes)[:SHOWN_PROBLEMS]]))
 
 
 @contextmanager

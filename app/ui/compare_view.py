@@ -191,7 +191,9 @@ class CompareView(QWidget):
 
     def _details(self) -> str:
         """Tokens per cycle and acceptance of the arms that guess ahead."""
-        comparison, lines = self._comparison, []
+        comparison, lines = self._comparison, list[str]()
+        if comparison is not None and comparison.options:
+            lines.append(tr("Both: {options}", options=comparison.options))
         for arm in comparison.arms if comparison is not None else ():
             statistics = arm.statistics
             if statistics is not None and statistics.acceptance_rate is not None:

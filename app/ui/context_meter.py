@@ -10,6 +10,7 @@ from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
+from app.core.figures import percent
 from app.core.words import number, tr
 from app.ui import theme
 from app.ui.details_popup import DetailsPopup
@@ -21,12 +22,27 @@ Fill = Literal["unknown", "fits", "nearly full", "too long"]
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """``tokens`` of ``context`` are taken; ``parts`` are (name, tokens). ``drop_oldest``: a chat too long loses turns."""
+    """``tokens`` of ``context`` are taken; ``parts`` are (name, tokens). ``drop_oldest``: a chat too long loses turns. ``share`` of
+    a long prompt is read."""
 
     tokens: int
     context: int
     parts: Sequence[tuple[str, int]] = ()
     drop_oldest: bool = False
+    share: float = 1.0
+
+    @property
+    def figures(self) -> str:
+        """The tokens in words."""
+        words = tr("{tokens} of {context} tokens", tokens=self.tokens, context=self.context)
+        return words if self.share == 1.0 else tr("{words}, approximate", words=words)
+
+    @property
+    def read(self) -> str:
+        """What of the prompt is read, where that is not all of it."""
+        if self.share == 1.0:
+            return ""
+        return tr("Approximate: about {share} of a long prompt is read, as this chat's options say.", share=percent(self.share))
 
     @property
     def fill(self) -> Fill:
@@ -72,10 +88,11 @@ class ContextMeter(QToolButton):
         if use is None:
             self.setText("")
             return
-        self.setText(tr("{tokens} of {context} tokens", tokens=use.tokens, context=use.context))
-        self.setAccessibleName(tr("Context: {figures}. {advice}", figures=self.text(), advice=use.advice))
+        self.setText(use.figures)
+        advice = " ".join(filter(None, (use.advice, use.read)))
+        self.setAccessibleName(tr("Context: {figures}. {advice}", figures=self.text(), advice=advice))
         lines = [f"{name}: {number(tokens)}" for name, tokens in use.parts]
-        self.setToolTip("\n".join([*lines, use.advice]))
+        self.setToolTip("\n".join(filter(None, [*lines, use.advice, use.read])))
         self.updateGeometry()
         self.update()
 
@@ -87,7 +104,7 @@ class ContextMeter(QToolButton):
         rows = [(name, number(tokens)) for name, tokens in use.parts]
         rows += [(tr("Together"), number(use.tokens)), (tr("Context of the model"), number(use.context))]
         rows.append((tr("Left for the answer"), number(max(0, use.context - use.tokens))))
-        DetailsPopup(tr("Context"), rows, use.advice, self).show_at(self, above=True)
+        DetailsPopup(tr("Context"), rows, " ".join(filter(None, (use.advice, use.read))), self).show_at(self, above=True)
 
     def sizeHint(self) -> QSize:
         metrics = self.fontMetrics()

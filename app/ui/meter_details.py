@@ -73,7 +73,8 @@ class MeterDetails(QDialog):
     def _show(self, snapshot: MeterSnapshot) -> None:
         log, info = self._feed.log, self._client.info
         self.state.setText(state_words(log, snapshot))
-        self.cycles.setText(cycle_words(log) if log.cycles else "")
+        options = tr("Options: {options}", options=snapshot.options) if snapshot.options else ""
+        self.cycles.setText("\n".join(filter(None, (cycle_words(log) if log.cycles else "", options))))
         expected = log.expected(info.costs if info else None, info.block_length if info else 0)
         now = in_use(log)
         bars = [Bar(str(each.length), each.tok_s, number(each.tok_s, ",.0f"), each.length == now) for each in expected]

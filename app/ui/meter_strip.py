@@ -93,12 +93,21 @@ def status_of(snapshot: MeterSnapshot) -> str:
     if snapshot.phase == "loading":
         share = f" {percent(snapshot.load_fraction)}" if snapshot.load_fraction is not None else ""
         return (engine_words(snapshot.load_stage) or tr("Loading")) + share
+    if snapshot.phase == "prefill" and snapshot.measuring is not None:
+        return tr("Measuring {share}", share=percent(snapshot.measuring))
     if snapshot.phase == "prefill" and snapshot.prefill_total:
         return tr("Reading {share}", share=percent(snapshot.prefill_done / snapshot.prefill_total))
     if snapshot.phase in ("decoding", "done") and snapshot.mode is not None:
         mode = tr(MODE_WORDS[snapshot.mode])
         return tr("{mode}, parked", mode=mode) if snapshot.parked else mode
     return tr(PHASE_WORDS[snapshot.phase]) if snapshot.phase in PHASE_WORDS else ""
+
+
+def measuring_words(snapshot: MeterSnapshot) -> str:
+    """What is measured, and that it can be stopped; "" where nothing is."""
+    if snapshot.measuring is None:
+        return ""
+    return tr("Which block lengths give exactly what plain decoding gives on this computer: measured once. Stop ends it.")
 
 
 class MeterStrip(QWidget):
@@ -152,7 +161,7 @@ class MeterStrip(QWidget):
                 self.figures[key].setText(text)
         words = status_of(snapshot)
         self.status.setText(self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width()))
-        self.status.setToolTip(words)
+        self.status.setToolTip(tip(" · ".join(filter(None, (words, measuring_words(snapshot), snapshot.options)))))
         self.figures["first"].setToolTip(": ".join(filter(None, (self.figures["first"].accessibleName(), snapshot.cache))))
         self.reason.setVisible(snapshot.off_reason is not None)
         self.reason.setToolTip(tip(engine_words(snapshot.off_reason or "")))

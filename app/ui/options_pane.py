@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QEvent, QObject, QSize, Qt
 from PySide6.QtWidgets import QInputDialog, QToolButton
 
+from app.core.option_words import whole_only
 from app.core.words import tr
 from app.store import StoreError
 from app.ui import theme
@@ -55,7 +56,7 @@ class OptionsPane(QObject):
         """Follows the service."""
         info = self._window.services.client.info
         self.panel.show_presets(self._options.presets, self._options.matching_preset())
-        self.panel.show_options(self._options.current, info is not None and info.thinking_switch)
+        self.panel.show_options(self._options.current, info is not None and info.thinking_switch, whole_only(info))
 
     def toggle(self) -> None:
         """Shows or hides the pane; shown, it has the focus."""

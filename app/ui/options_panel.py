@@ -22,9 +22,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.core.options import RANGES, SEEDS, SYSTEM_LENGTH, ChatOptions, Preset
+from app.core.options import RANGES, SEEDS, SHARES, SYSTEM_LENGTH, ChatOptions, Preset
 from app.core.words import mark, tr
 from app.ui import theme
+from app.ui.labels import tip
 from app.ui.prompt_edit import local_files
 from app.ui.wheel import let_wheel_pass
 
@@ -82,6 +83,8 @@ class OptionsPanel(QScrollArea):
         self.numbers: dict[str, QSpinBox | QDoubleSpinBox] = {name: self._number(name) for name in NUMBERS}
         self.seed, self.new_seed = QSpinBox(), QCheckBox(tr("Another for each answer"))
         self.thinking, self.drop_oldest = QComboBox(), QCheckBox(tr("Drop the oldest turns when full"))
+        self.sparse, self.exact = QComboBox(), QCheckBox(tr("Exactly as plain decoding"))
+        self.use_cache = QCheckBox(tr("Go on from what was read before"))
         self.more = QToolButton(autoRaise=True)
         self.more.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         self.more.setAccessibleName(tr("Save, rename or delete presets"))
@@ -92,7 +95,7 @@ class OptionsPanel(QScrollArea):
         )
         self.more.setMenu(menu)
         self.reset = QPushButton(tr("Back to the defaults"))
-        let_wheel_pass(self.preset, self.seed, self.thinking, *self.numbers.values())
+        let_wheel_pass(self.preset, self.seed, self.thinking, self.sparse, *self.numbers.values())
         self._lay_out()
         self._connect()
         self.restyle()
@@ -158,10 +161,35 @@ class OptionsPanel(QScrollArea):
         self.thinking.setMinimumWidth(self.thinking.sizeHint().width())
         self._row(form, tr("Thinking"), self.thinking)
         form.addRow(self.drop_oldest)
+        self._lay_out_engine(form)
         form.addRow(self.reset)
         self.setWidget(page)
         needed = page.minimumSizeHint().width() + self.verticalScrollBar().sizeHint().width()  # words are longer in some languages
         self.setMinimumWidth(max(NARROWEST, needed))
+
+    def _lay_out_engine(self, form: QFormLayout) -> None:
+        """How the prompt is read and checked: nothing of it changes what is drawn, but for a prompt read in part."""
+        for share, name in SHARES.items():
+            self.sparse.addItem(tr(name), share)
+        label, read = QLabel(tr("Read of a long prompt")), QVBoxLayout()
+        label.setBuddy(self.sparse)
+        self.sparse.setAccessibleName(label.text())
+        self.sparse.setMinimumWidth(self.sparse.sizeHint().width())
+        read.addWidget(label)
+        read.addWidget(self.sparse)
+        form.addRow(read)
+        self.exact.setToolTip(
+            tip(
+                tr(
+                    "The same text as plain decoding, bit for bit, on this computer: only block lengths that were measured to give "
+                    "it are used. The first answer measures them for some seconds; Stop ends that."
+                )
+            )
+        )
+        form.addRow(self.exact)
+        words = tr("Off: every answer reads the whole chat anew, and nothing of what it reads is kept for the next.")
+        self.use_cache.setToolTip(tip(words))
+        form.addRow(self.use_cache)
 
     def _row(self, form: QFormLayout, text: str, field: QWidget) -> None:
         label = QLabel(text)
@@ -172,9 +200,10 @@ class OptionsPanel(QScrollArea):
     def _connect(self) -> None:
         for field in (*self.numbers.values(), self.seed):
             field.valueChanged.connect(lambda _value: self.commit())
-        for box in (self.new_seed, self.drop_oldest):
+        for box in (self.new_seed, self.drop_oldest, self.exact, self.use_cache):
             box.toggled.connect(lambda _on: self.commit())
-        self.thinking.activated.connect(lambda _index: self.commit())
+        for choice in (self.thinking, self.sparse):
+            choice.activated.connect(lambda _index: self.commit())
         self.system.textChanged.connect(self._settle.start)
         self.system.textChanged.connect(self._tell_length)
         self.preset.activated.connect(lambda _index: self.preset_chosen.emit(self.preset.currentData() or ""))
@@ -196,17 +225,20 @@ class OptionsPanel(QScrollArea):
         for action in (self.rename, self.delete):
             action.setEnabled(current is not None and not current.built_in)
 
-    def show_options(self, options: ChatOptions, can_think: bool) -> None:
-        """Shows ``options`` without announcing them; ``can_think``: the model can be told to think or not."""
+    def show_options(self, options: ChatOptions, can_think: bool, whole_only: str = "") -> None:
+        """Shows ``options`` without announcing them; ``can_think``: the model can be told to think or not; ``whole_only`` says
+        why a prompt cannot be read in part."""
         self._settle.stop()
-        fields = [*self.numbers.values(), self.seed, self.new_seed, self.drop_oldest, self.system]
+        boxes = {self.drop_oldest: options.drop_oldest, self.exact: options.exact, self.use_cache: options.use_cache}
+        fields = [*self.numbers.values(), self.seed, self.new_seed, *boxes, self.system]
         for field in fields:
             field.blockSignals(True)
         for name, number in self.numbers.items():
             number.setValue(getattr(options, name))
         self.seed.setValue(options.seed or 0)
         self.new_seed.setChecked(options.seed is None)
-        self.drop_oldest.setChecked(options.drop_oldest)
+        for box, on in boxes.items():
+            box.setChecked(on)
         if self.system.toPlainText()[:SYSTEM_LENGTH] != options.system:  # what is too long stays there to be shortened
             self.system.setPlainText(options.system)
         self._tell_length()
@@ -216,6 +248,10 @@ class OptionsPanel(QScrollArea):
         self.thinking.setCurrentIndex(self.thinking.findData(options.thinking))
         self.thinking.setEnabled(can_think)
         self.thinking.setToolTip("" if can_think else tr("This model cannot be told to think or not to"))
+        self.sparse.setCurrentIndex(self.sparse.findData(options.sparse))
+        self.sparse.setEnabled(not whole_only or options.sparse < 1.0)  # what is set must be possible to take back
+        sooner = tr("Of a long prompt only what fits the question best is read: sooner, but what is left out is not known.")
+        self.sparse.setToolTip(tip(whole_only or sooner))
         self._shown = self._read()  # a field may round what it is given: that is no edit
 
     def commit(self) -> None:
@@ -239,6 +275,9 @@ class OptionsPanel(QScrollArea):
             seed=None if self.new_seed.isChecked() else self.seed.value(),
             thinking=self.thinking.currentData(),
             drop_oldest=self.drop_oldest.isChecked(),
+            sparse=self.sparse.currentData(),
+            exact=self.exact.isChecked(),
+            use_cache=self.use_cache.isChecked(),
             **{name: field.value() for name, field in self.numbers.items()},  # type: ignore[arg-type]
         )
 

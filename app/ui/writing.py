@@ -183,7 +183,7 @@ class Writing(QObject):
         # A template that refuses a part by itself leaves only the sum to be told.
         known = min(nothing, system, history) >= 0
         shown = [(name, count) for name, count in [*named, (tr("This message"), message)] if known and count > 0]
-        self._composer.context.show_use(ContextUse(tokens, info.context_length, shown, options.drop_oldest))
+        self._composer.context.show_use(ContextUse(tokens, info.context_length, shown, options.drop_oldest, options.sparse))
         self._trim()
 
     def _on_state(self) -> None:

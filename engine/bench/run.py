@@ -37,10 +37,12 @@ def run_suite(
     cancel: threading.Event | None = None,
     mode: Mode = "dflash",
     exact: bool = False,
+    measuring: Callable[[float], None] | None = None,
 ) -> dict[str, Any]:
     """{"environment", "runs", "summary"} over ``prompts``, plain decoding against ``mode``. Cancelled: the runs finished by then.
 
-    ``exact``: DFlash uses only block lengths that give, bit for bit, what single steps give.
+    ``exact``: DFlash uses only block lengths that give, bit for bit, what single steps give. ``measuring`` is told how far
+    measuring these is; cancelled before they are known, it raises ``Cancelled``.
 
     With ``repeat`` above 1 the modes alternate and each mode's median run by decoding rate is kept.
     """
@@ -48,7 +50,7 @@ def run_suite(
     for prompt in prompts:
         _check_room(engine, prompt)
     cancel = cancel or threading.Event()
-    engine.measure_exactness()
+    engine.measure_exactness(cancel, measuring)
     runs: list[dict[str, Any]] = []
     for warmed in ("baseline", mode):
         _answer(engine, prompts[0], warmed, WARM_UP_TOKENS, cancel)

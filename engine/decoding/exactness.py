@@ -7,13 +7,13 @@ flip a choice at a near-tie. Where it does not, speculation is lossless in the s
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import mlx.core as mx
 
-from engine.measured import kept, measured_once
+from engine.measured import keep, kept
 from engine.targets.protocol import Cache, Target
 
 KIND = "exact-widths"
@@ -31,13 +31,17 @@ class Exactness:
         self._identity = [*identity, str(widest)]
         self.widths = kept(folder, KIND, self._identity, _parse)
 
-    def measure(self) -> tuple[int, ...]:
-        """The widths, measured now where they are not known yet: as long as answering a few hundred tokens takes."""
-        if self.widths is None:
-            self.widths = measured_once(
-                self._folder, KIND, self._identity, _parse, lambda: {"widths": exact_widths(self._target, self._widest)}
-            )
-        return self.widths
+    def measuring(self) -> Iterator[float]:
+        """Measures the widths, pass by pass: as long as answering a few hundred tokens takes. Yields the share that is done.
+
+        Left before its end, it keeps nothing and ``widths`` stays None.
+        """
+        equal: tuple[int, ...] = ()
+        for share, left in probing(self._target, self._widest):
+            equal = left
+            yield share
+        self.widths = equal
+        keep(self._folder, KIND, self._identity, {"widths": equal})
 
 
 def _parse(record: dict[str, Any]) -> tuple[int, ...]:
@@ -46,8 +50,15 @@ def _parse(record: dict[str, Any]) -> tuple[int, ...]:
 
 def exact_widths(target: Target, widest: int) -> tuple[int, ...]:
     """The widths of 2 to ``widest`` whose rows equal single steps in logits and caches, also after half of them is undone."""
-    left = list(range(2, widest + 1))
+    *_, (_share, widths) = probing(target, widest)
+    return widths
+
+
+def probing(target: Target, widest: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+    """The probe pass by pass: the share that is done, and the widths that have agreed so far; the last are those that do."""
+    left = tuple(range(2, widest + 1))
     prompts = KEY_LENGTHS["cpu" if mx.default_device() == mx.cpu else "gpu"]
+    places, done = sum(map(len, prompts)), 0
     for number, lengths in enumerate(prompts):
         ids = mx.random.randint(0, target.shape.vocab_size, (lengths[-1] + widest,), key=mx.random.key(number))
         cache, filled = target.make_cache(), 0
@@ -57,20 +68,28 @@ def exact_widths(target: Target, widest: int) -> tuple[int, ...]:
             for start in range(filled, length, CHUNK):
                 target.forward(ids[start : min(start + CHUNK, length)], cache)
                 mx.eval(target.cache_arrays(cache))
+                yield done / places, left
             filled = length
-            left = _equal_after(target, cache, ids[length : length + left[-1]], left)
-    return tuple(left)
+            equal: list[int] = []
+            for share in _agreeing(target, cache, ids[length : length + left[-1]], left, equal):
+                yield (done + share) / places, left
+            left, done = tuple(equal), done + 1
+    yield 1.0, left
 
 
-def _equal_after(target: Target, cache: Cache, ids: mx.array, widths: Sequence[int]) -> list[int]:
-    """Those of ``widths`` that agree on ``ids`` after what ``cache`` holds, which is left as it was."""
+def _agreeing(target: Target, cache: Cache, ids: mx.array, widths: Sequence[int], equal: list[int]) -> Iterator[float]:
+    """Adds to ``equal`` those of ``widths`` that agree on ``ids`` after what ``cache`` holds, which is left as it was.
+
+    Yields the share that is done after each pass.
+    """
     stepped, rows, states = copy.deepcopy(cache), [], []
+    passes = ids.shape[0] + len(widths)
     for row in range(ids.shape[0]):
         rows.append(target.forward(ids[row : row + 1], stepped).logits)
         states.append(_digest(target, stepped))
         mx.eval(rows[-1], states[-1])  # one at a time, so that no step's caches are kept
-    equal = []
-    for width in widths:
+        yield (row + 1) / passes
+    for number, width in enumerate(widths, 1):
         logits, half = target.forward(ids[:width], cache).logits, width // 2
         whole_state = _digest(target, cache)
         target.rollback(cache, width - half)
@@ -79,7 +98,7 @@ def _equal_after(target: Target, cache: Cache, ids: mx.array, widths: Sequence[i
         pairs = ((logits, mx.concatenate(rows[:width])), (whole_state, states[width - 1]), (half_state, states[half - 1]))
         if all(mx.array_equal(ours, theirs).item() for ours, theirs in pairs):
             equal.append(width)
-    return equal
+        yield (ids.shape[0] + number) / passes
 
 
 def _digest(target: Target, cache: Cache) -> mx.array:

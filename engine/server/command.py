@@ -45,9 +45,10 @@ def run(arguments: argparse.Namespace, load: Callable[[], Engine], stop: threadi
         engine = load()
         from engine.server.api import public_name
         from engine.server.run import serve
+        from engine.terminal import measuring_line
 
         if arguments.exact:
-            engine.measure_exactness()
+            engine.measure_exactness(stop, measuring_line())
         settings = ServerSettings(
             host=arguments.host,
             asked_model=arguments.model,

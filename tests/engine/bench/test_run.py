@@ -48,7 +48,7 @@ class Scripted:
     """Answers with prepared rates, one after the other for each mode; ``asked`` keeps the requests."""
 
     def __init__(self, engine: Engine, rates: dict[Mode, list[float]], cancel_after: int | None = None):
-        self.info, self.count_tokens, self.measure_exactness = engine.info, lambda messages: 10, lambda: (2, 3)
+        self.info, self.count_tokens, self.measure_exactness = engine.info, lambda messages: 10, lambda cancel, progress: (2, 3)
         self._rates = {mode: iter(values) for mode, values in rates.items()}
         self._cancel_after, self.asked = cancel_after, list[tuple[Mode, int]]()
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
-from engine import Cycle, Fallback, Finished, GenerationRequest, load
+from engine import Cancelled, Cycle, ExactnessProgress, Fallback, Finished, GenerationRequest, PrefillProgress, load
 from engine.decoding.baseline import decode_baseline
 from engine.decoding.controller import Controller, FixedLength
 from engine.decoding.costs import CostCurve
@@ -97,7 +100,13 @@ def test_a_replay_that_is_off_after_a_partly_accepted_block_excludes_the_width(m
 
 def test_widths_are_measured_once_and_kept(target: Rounding, tmp_path: Path) -> None:
     first = Exactness(target, 4, tmp_path, ["a"])
-    assert first.widths is None and first.measure() == (2, 3, 4) == first.widths
+    assert first.widths is None
+    left = first.measuring()
+    assert [next(left) for _ in range(5)] and first.widths is None
+    left.close()
+    assert first.widths is None and not list(tmp_path.iterdir()), "what was left before its end is not known"
+    shares = list(first.measuring())
+    assert first.widths == (2, 3, 4) and shares == sorted(shares) and shares[-1] == 1.0 and len(shares) > 20
     assert Exactness(target, 4, tmp_path, ["a"]).widths == (2, 3, 4)
     assert Exactness(target, 4, tmp_path, ["b"]).widths is None, "another machine or pair"
     assert Exactness(target, 5, tmp_path, ["a"]).widths is None, "wider blocks"
@@ -165,6 +174,55 @@ def test_without_an_exact_width_an_exact_request_is_answered_plainly_and_says_wh
     assert len(reasons) == 1 and "bit for bit" in reasons[0]
     assert (end.statistics.mode, end.statistics.proposed, end.statistics.fallback) == ("baseline", 0, reasons[0])
     assert not [event for event in answer(pair, mode="dflash")[1] if isinstance(event, Fallback)]
+
+
+@pytest.fixture
+def unmeasured(pair: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
+    """The pair before anything was measured for it."""
+    monkeypatch.setattr(pair, "info", replace(pair.info, exact_widths=None))
+    monkeypatch.setattr(pair, "_exactness", Exactness(pair._target, 4, tmp_path, ["new"]))
+    return pair
+
+
+def test_the_first_exact_answer_says_how_far_measuring_is_and_later_ones_measure_nothing(unmeasured: Engine) -> None:
+    _, events = answer(unmeasured, mode="dflash", exact=True)
+    shares = [event.fraction for event in events if isinstance(event, ExactnessProgress)]
+    assert len(shares) > 20 and shares == sorted(shares) and shares[-1] == 1.0
+    assert all(isinstance(event, ExactnessProgress) for event in events[: len(shares)]), "before anything else"
+    assert unmeasured.info.exact_widths is not None
+    assert not [event for event in answer(unmeasured, mode="dflash", exact=True)[1] if isinstance(event, ExactnessProgress)]
+
+
+def test_plain_decoding_is_exact_without_measuring(unmeasured: Engine) -> None:
+    events = answer(unmeasured, mode="baseline", exact=True)[1]
+    assert not [event for event in events if isinstance(event, ExactnessProgress)] and unmeasured.info.exact_widths is None
+
+
+def test_stop_ends_measuring_at_the_next_pass_and_nothing_of_it_is_kept(unmeasured: Engine, tmp_path: Path) -> None:
+    cancel, events = threading.Event(), []
+    for event in unmeasured.generate(GenerationRequest.of("hello", mode="dflash", max_tokens=8, exact=True), cancel):
+        events.append(event)
+        if len(events) == 3:
+            cancel.set()
+    assert [type(event) for event in events] == [ExactnessProgress] * 3 + [Finished]
+    assert events[-1].reason == "cancelled" and events[-1].statistics.fallback is None
+    assert unmeasured.info.exact_widths is None and not list(tmp_path.iterdir())
+    with pytest.raises(Cancelled, match="stopped"):
+        unmeasured.measure_exactness(cancel)
+    told: list[float] = []
+    assert unmeasured.measure_exactness(threading.Event(), told.append) and told[-1] == 1.0
+
+
+def test_measuring_counts_in_no_figure_of_the_answer(unmeasured: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def slowly() -> Iterator[float]:
+        time.sleep(2.0)
+        unmeasured._exactness.widths = (2, 3)  # type: ignore[union-attr]
+        yield 1.0
+
+    monkeypatch.setattr(unmeasured._exactness, "measuring", slowly)
+    end, events = answer(unmeasured, mode="dflash", exact=True)
+    first = next(event for event in events if isinstance(event, PrefillProgress))
+    assert first.at_s < 2.0 and end.statistics.ttft_s < 2.0
 
 
 def test_the_starters_exact_widths_hold_on_a_real_answer(engine: Engine) -> None:

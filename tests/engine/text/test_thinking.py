@@ -144,10 +144,10 @@ def test_the_engine_says_that_the_prompt_left_thinking_open_and_how_long_it_thou
     try:
         engine._tokenizer._tokenizer.chat_template = SWITCHED.replace("<think>\n", "One, two, three, four, <think>\n", 1)
         settled: list[tuple[str, list[int]]] = []
-        settle = engine._settle
-        record = lambda chat, text, encode: settled.append((text, encode(chat))) or settle(chat, text, encode)  # noqa: E731
-        monkeypatch.setattr(engine, "_settle", record)
+        record = lambda encode, chat, text: settled.append((text, encode(chat))) or encode(chat)  # noqa: E731
+        monkeypatch.setattr("engine.engine.continued_prefix", record)
         events = list(engine.generate(GenerationRequest.of("Count", mode="lookup", max_tokens=6, thinking=True)))
+        engine.settle()
         started = next(event for event in events if isinstance(event, Started))
         statistics = events[-1].statistics
         assert started.open_tag == "<think>"

@@ -54,6 +54,12 @@ class FindBar(QWidget):
         for button in (self.before, self.after):
             button.setEnabled(count > 0)
 
+    def show_counting(self) -> None:
+        """The hits are not counted yet."""
+        self.count.setText("…")
+        for button in (self.before, self.after):
+            button.setEnabled(False)
+
     def settle(self) -> None:
         """Asks now for what was typed, rather than in a moment."""
         if self._settle.isActive():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer
@@ -14,13 +15,13 @@ from shiboken6 import isValid
 from app.core.chat import ChatMessage
 from app.ui.find_bar import FindBar
 from app.ui.message import AnswerMessage, UserMessage
-from app.ui.slices import slices
+from app.ui.slices import SLICE_S, slices
 from engine import split_thinking
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
-MOST = 2_000  # hits that are told apart
+MARKED = 2_000  # hits after which no further message is marked: each costs the layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,13 @@ class FindInChat(QObject):
         self.bar = FindBar()
         self._hits: list[Hit] = []
         self._place = 0
+        self._near: int | None = None  # the message of the hit gone to
+        self._needle = ""
+        self._counts: dict[int, tuple[str, int]] = {}  # hits of messages, with the text they were counted in
+        self._to_count: Iterator[ChatMessage] = iter(())
+        self._goes = False  # to the newest hit, once all are counted
+        self._counting = QTimer(self, interval=0)
+        self._counting.timeout.connect(self._count_some)
         self._awaited = False  # the hit to go to is not laid out yet
         self._placed = QTimer(self, interval=0, singleShot=True)  # what was laid out just now has its place after this
         self._placed.timeout.connect(self._go_again)
@@ -68,8 +76,9 @@ class FindInChat(QObject):
         """Hides the bar and every mark."""
         self.bar.stop()
         self._placed.stop()
+        self._counting.stop()
         self.bar.hide()
-        self._hits = []
+        self._hits, self._counts = [], {}
         self._paint()
         self._window.composer.setFocus()
 
@@ -79,6 +88,8 @@ class FindInChat(QObject):
             self.open()
             return
         self.bar.settle()
+        if self._counting.isActive():
+            return  # it goes to the newest hit in a moment
         self._collect()
         if self._hits:
             self._place = (self._place + step) % len(self._hits)
@@ -97,8 +108,7 @@ class FindInChat(QObject):
     def _again(self) -> None:
         """The chat has changed: the marks follow, the view stays."""
         if not self.bar.isHidden():
-            self._collect()
-            self._show()
+            self._count()
 
     def _on_laid_out(self) -> None:
         self._again()
@@ -111,47 +121,85 @@ class FindInChat(QObject):
 
     def _search(self) -> None:
         """From the newest hit on, which is the nearest to what is being read at the end."""
+        self._goes, self._near = True, None
+        self._count()
+
+    # Counting and placing
+
+    def _count(self) -> None:
+        """Counts the hits of every message that has changed, of a very long chat over several turns, and then shows them."""
+        if self.bar.field.text() != self._needle:
+            self._needle, self._counts = self.bar.field.text(), {}
+        self._to_count = iter(self._talk.messages[::-1] if self._needle else ())
+        self._count_some()
+
+    def _count_some(self) -> None:
+        end = perf_counter() + SLICE_S
+        for message in self._to_count:
+            self._written(message)
+            if perf_counter() > end:
+                self._counting.start()
+                self.bar.show_counting()
+                return
+        self._counting.stop()
+        goes, self._goes = self._goes, False
         self._collect()
-        self._place = max(0, len(self._hits) - 1)
-        if self._hits:
+        if goes and self._hits:
+            self._place = len(self._hits) - 1
             self._go(last=True)
         else:
             self._show()
 
+    def _written(self, message: ChatMessage) -> int:
+        """How often the word is in a message, as it was written."""
+        known = self._counts.get(message.id)
+        if known is None or known[0] is not message.content:
+            text = split_thinking(message.content)[1] if message.role == "assistant" else message.content
+            known = message.content, text.lower().count(self._needle.lower())  # as Qt compares them: ß is no ss
+            self._counts[message.id] = known
+        return known[1]
+
     def _collect(self) -> None:
-        needle = self.bar.field.text()
-        self._hits = []
-        for message in self._talk.messages if needle else ():
-            self._hits += self._in_message(message, needle)
-            if len(self._hits) > MOST:
-                break
+        placed, self._hits = self._placed_hits(), []
+        for message in self._talk.messages if self._needle else ():
+            self._hits += placed[message.id] if message.id in placed else [Hit(message.id)] * self._written(message)
         self._place = min(self._place, max(0, len(self._hits) - 1))
 
-    def _in_message(self, message: ChatMessage, needle: str) -> list[Hit]:
-        text = split_thinking(message.content)[1] if message.role == "assistant" else message.content
-        written = min(text.lower().count(needle.lower()), MOST)  # as Qt compares them: ß is no ss
+    def _placed_hits(self) -> dict[int, list[Hit]]:
+        """The hits in what is mounted: of the message gone to before all others, then of the newest, up to ``MARKED``."""
+        placed: dict[int, list[Hit]] = {}
+        mounted = [message for message in self._talk.messages[::-1] if self._transcript.mounted(message.id)] if self._needle else []
+        count = 0
+        for message in sorted(mounted, key=lambda message: message.id != self._near):
+            if count >= MARKED:
+                break
+            placed[message.id] = self._in_message(message)
+            count += len(placed[message.id])
+        return placed
+
+    def _in_message(self, message: ChatMessage) -> list[Hit]:
         mounted = self._transcript.mounted(message.id)
-        if mounted is None:
-            return [Hit(message.id)] * written
-        hits = self._in_widgets(message.id, mounted, needle)
+        assert mounted is not None
+        hits, written = self._in_widgets(message.id, mounted), self._written(message)
         if isinstance(mounted, UserMessage) and len(hits) < written and mounted.show_all():
             self._placed.start()
-            hits = self._in_widgets(message.id, mounted, needle)
+            hits = self._in_widgets(message.id, mounted)
         if slices().waiting:  # what is not laid out yet is found all the same
             hits += [Hit(message.id)] * (written - len(hits))
         return hits
 
-    def _in_widgets(self, message_id: int, mounted: UserMessage | AnswerMessage, needle: str) -> list[Hit]:
+    def _in_widgets(self, message_id: int, mounted: UserMessage | AnswerMessage) -> list[Hit]:
         hits: list[Hit] = []
         for widget in mounted.text_widgets():
-            cursor = widget.document().find(needle)
-            while not cursor.isNull() and len(hits) < MOST:
+            cursor = widget.document().find(self._needle)
+            while not cursor.isNull():
                 hits.append(Hit(message_id, widget, QTextCursor(cursor)))
-                cursor = widget.document().find(needle, cursor)
+                cursor = widget.document().find(self._needle, cursor)
         return hits
 
     def _go(self, last: bool) -> None:
         hit = self._hits[self._place]
+        self._near = hit.message_id
         if hit.widget is None:
             self._transcript.bring(hit.message_id)
             self._collect()

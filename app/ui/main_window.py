@@ -43,6 +43,7 @@ from app.ui.model_picker import ModelPicker
 from app.ui.models.manager import ModelManager
 from app.ui.notifier import Notifier
 from app.ui.options_pane import NARROWEST_CHAT, NARROWEST_WINDOW, OptionsPane
+from app.ui.outlines import outline_controls
 from app.ui.panes import restore_panes, save_panes
 from app.ui.shelf_view import ShelfView, damage_words
 from app.ui.sidebar import Sidebar
@@ -285,6 +286,7 @@ class MainWindow(QMainWindow):
 
     def _apply_settings(self, settings: Settings) -> None:
         theme.use_appearance(settings.appearance)
+        outline_controls()
         self.composer.modes.show_mode(settings.mode)
         self.transcript.set_text_size(settings.text_size)
         self.compare.restyle(settings.text_size)
@@ -357,6 +359,7 @@ class MainWindow(QMainWindow):
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "meter"):
+            outline_controls()
             self.sidebar.restyle()
             self.banner.restyle()
             self.meter.restyle()

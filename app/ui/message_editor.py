@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPaintEvent
@@ -15,10 +16,13 @@ from app.ui.prompt_edit import PromptEdit
 
 
 class MessageEditor(QWidget):
-    """Signals: ``submitted(text)`` by Return or Send; ``cancelled()`` by Escape or Cancel."""
+    """Signals: ``submitted(text)`` by Return or Send; ``cancelled()`` by Escape or Cancel; ``files_given(list[Path])``, pasted or
+    dropped.
+    """
 
     submitted = Signal(str)
     cancelled = Signal()
+    files_given = Signal(list)
 
     def __init__(self, text: str, text_size: int, parent: QWidget | None = None):
         super().__init__(parent)
@@ -36,8 +40,7 @@ class MessageEditor(QWidget):
         theme.tint(self.note, theme.current().quiet)
         self.edit.pasted.connect(self._paste)
         self.edit.refused.connect(self.note.setText)
-        no_files = tr("Files cannot be added here: send them in a new message.")
-        self.edit.files_pasted.connect(lambda _files: self.note.setText(no_files))
+        self.edit.files_pasted.connect(self.files_given)
         buttons = QHBoxLayout()
         buttons.setSpacing(theme.S)
         buttons.addWidget(self.note, 1)
@@ -55,6 +58,10 @@ class MessageEditor(QWidget):
     def text(self) -> str:
         """What is written now."""
         return self.edit.toPlainText()
+
+    def refuse_files(self) -> None:
+        """Says that files have no place here."""
+        self.note.setText(tr("Files cannot be added here: send them in a new message."))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Escape is the editor's while it has the focus, also when elsewhere it would stop an answer."""
@@ -87,6 +94,7 @@ class EditInPlace:
     """Opens an editor where a message of ``column`` stands, one at a time, in ``area``, which ``settle`` lays out.
 
     ``unsent`` is what was written for messages of the chat and neither sent nor cancelled; ``changed`` is called when that changes.
+    ``take_chats`` is called with files that were dropped or pasted; those that it returns are refused.
     """
 
     def __init__(self, area: QScrollArea, column: QVBoxLayout, settle: Callable[[], None]):
@@ -94,6 +102,7 @@ class EditInPlace:
         self._message: QWidget | None = None
         self.unsent: dict[int, str] = {}
         self.changed: Callable[[], None] = lambda: None
+        self.take_chats: Callable[[list[Path]], list[Path]] = lambda files: files
         self.editor: MessageEditor | None = None
 
     def open(self, message: QWidget, message_id: int, text: str, text_size: int, submitted: Callable[[str], None]) -> None:
@@ -106,6 +115,7 @@ class EditInPlace:
         editor.edit.textChanged.connect(lambda: self._note(message_id, editor.text))
         editor.submitted.connect(submitted)
         editor.cancelled.connect(lambda: self._cancel(message_id))
+        editor.files_given.connect(lambda files: editor.refuse_files() if self.take_chats(files) else None)
         self._message = message
         self._column.insertWidget(self._column.indexOf(message) + 1, editor)
         message.hide()

@@ -125,6 +125,7 @@ class AnswersPage(Page):
         self._keep(lambda settings: self.temperature.setValue(settings.temperature))
         self.row(tr("Temperature"), self.temperature)
         self.max_tokens = QSpinBox(minimum=1, maximum=32_768, singleStep=256)
+        self.max_tokens.setGroupSeparatorShown(True)
         self.max_tokens.valueChanged.connect(lambda value: service.update(max_tokens=value))
         self._keep(lambda settings: self.max_tokens.setValue(settings.max_tokens))
         self.row(tr("Longest answer, in tokens"), self.max_tokens)

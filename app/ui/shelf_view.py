@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt
+from PySide6.QtCore import QObject, Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 
 from app.core.chat_rows import chat_rows, free_folder_name, hit_rows
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
 COLLAPSED = "collapsed_folders"
+DAY_CHECK_MS = 60_000
 
 
 class ShelfView(QObject):
@@ -50,6 +51,9 @@ class ShelfView(QObject):
         transfer.imported.connect(lambda _chat_id: window.banner.settle("over"))
         transfer.imported.connect(window.do.open_chat)
         QGuiApplication.instance().applicationStateChanged.connect(self._on_application_state)  # type: ignore[union-attr]
+        midnight = QTimer(self, interval=DAY_CHECK_MS, timerType=Qt.TimerType.VeryCoarseTimer)
+        midnight.timeout.connect(self.follow_day)
+        midnight.start()
 
     def fill(self) -> None:
         """Lists the chats, or those that the search field finds."""
@@ -70,8 +74,12 @@ class ShelfView(QObject):
         self._list.fill(rows, chat.id if chat is not None else None)
 
     def _on_application_state(self, state: Qt.ApplicationState) -> None:
-        """A window that was left open overnight: what was written today was written yesterday."""
-        if state is Qt.ApplicationState.ApplicationActive and date.today() != self._day:
+        if state is Qt.ApplicationState.ApplicationActive:
+            self.follow_day()
+
+    def follow_day(self) -> None:
+        """In a window that was left open overnight, what was written today was written yesterday."""
+        if date.today() != self._day:
             self.fill()
 
     def toggle(self, folder: str) -> None:

@@ -36,6 +36,7 @@ class Writing(QObject):
         self._edited = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._edited.timeout.connect(self._save_edits)
         self._editing.changed = self._edited.start
+        self._editing.take_chats = self.take_chats
         self._known: dict[tuple[Any, ...], int] = {}  # tokens of parts that were counted
         self._asked: list[tuple[Any, ...]] = []
         self._empty = True  # there is nothing yet that could be counted
@@ -112,12 +113,16 @@ class Writing(QObject):
 
     def take_files(self, paths: Sequence[Path]) -> None:
         """Attaches files that were dropped or pasted; exported chats among them are taken in among the chats."""
+        if files := self.take_chats(paths):
+            self._window.do.show_chat()
+            self.add_files(files)
+
+    def take_chats(self, paths: Sequence[Path]) -> list[Path]:
+        """Takes in the exported chats among files that were dropped or pasted; the others are returned."""
         chats = [path for path in paths if path.suffix.lower() == ".slipchat"]
         for chat in chats:
             open_url(self._window, QUrl.fromLocalFile(str(chat)))
-        if len(chats) < len(paths):
-            self._window.do.show_chat()
-            self.add_files([path for path in paths if path not in chats])
+        return [path for path in paths if path not in chats]
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.DragEnter and isinstance(event, QDragEnterEvent) and local_files(event.mimeData()):

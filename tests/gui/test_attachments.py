@@ -227,9 +227,19 @@ def test_a_long_paste_into_an_edited_message_is_not_lost(qtbot, window):
     assert "too long" in editor.note.text() and "y" not in editor.text
 
 
+def test_a_file_dropped_on_an_edited_message_is_refused_with_the_reason(qtbot, window, file):
+    write(qtbot, window, "First")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    window.do.edit_message()
+    editor = window.findChild(MessageEditor)
+    editor.edit.insertFromMimeData(mime(file))
+    assert editor.note.text().startswith("Files cannot be added here") and editor.text == "First" and names(window) == []
+
+
 @pytest.mark.qt_log_ignore("This plugin does not support raise")
 @pytest.mark.parametrize("name", ["kept.slipchat", "KEPT.SLIPCHAT"])
-@pytest.mark.parametrize("onto", ["window", "message"])
+@pytest.mark.parametrize("onto", ["window", "message", "edited message"])
 def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, window, tmp_path, name, onto):
     write(qtbot, window, "Keep me")
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
@@ -239,10 +249,11 @@ def test_an_exported_chat_that_is_dropped_is_opened_and_not_attached(qtbot, wind
     qtbot.waitUntil(lambda: path.exists() and not window.services.transfer.running, timeout=20_000)
     if onto == "window":
         drop(window, path)
+    elif onto == "message":
+        window.composer.edit.insertFromMimeData(mime(path))
     else:
-        data = QMimeData()
-        data.setUrls([QUrl.fromLocalFile(str(path))])
-        window.composer.edit.insertFromMimeData(data)
+        window.do.edit_message()
+        window.findChild(MessageEditor).edit.insertFromMimeData(mime(path))
     qtbot.waitUntil(lambda: len(window.services.store.chats()) == 2, timeout=20_000)
     assert names(window) == []
 

@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication
 
 from app.services.engine_client import EngineState
+from app.ui import find_in_chat
 from app.ui.palette import Palette
 from app.ui.slices import slices
 from tests.gui.conftest import wait_ready
@@ -27,12 +28,18 @@ def chat(window):
     return chat
 
 
-def find(qtbot, window, text: str):
+def find(qtbot, window, text: str, counted: bool = True):
     window.do.find_in_chat()
     window.finder.bar.field.clear()
     qtbot.keyClicks(window.finder.bar.field, text)
     window.finder.bar.settle()
+    if counted:
+        wait_counted(qtbot, window)
     return window.finder
+
+
+def wait_counted(qtbot, window) -> None:
+    qtbot.waitUntil(lambda: window.finder.bar.count.text() != "…", timeout=5_000)
 
 
 def test_every_hit_is_marked_and_reached_in_order_also_where_it_is_not_mounted(qtbot, window, chat):
@@ -122,11 +129,37 @@ def test_a_hit_at_the_end_of_a_long_message_is_in_view(qtbot, window, lines):
     assert is_seen() and window.finder.bar.count.text() == "1 of 1"
 
 
+def test_every_hit_of_a_very_long_chat_is_counted_without_a_stall_and_can_be_reached(qtbot, window, monkeypatch):
+    monkeypatch.setattr(find_in_chat, "SLICE_S", 0.0)
+    monkeypatch.setattr(find_in_chat, "MARKED", 100)
+    store = window.services.store
+    chat = store.create_chat("Long")
+    for _message in range(60):
+        store.add_message(chat.id, "user", "so " * 50, "sent")
+    window.do.open_chat(chat.id)
+    finder = find(qtbot, window, "so", counted=False)
+    assert finder.bar.count.text() == "…" and not finder.bar.before.isEnabled(), "one message a turn"
+    window.do.find_in_chat(-1)
+    qtbot.waitUntil(lambda: finder.bar.count.text() == "3,000 of 3,000", timeout=5_000)
+    assert sum(len(widget.extraSelections()) for widget in finder._painted) == 100
+    for place in range(2_999, 2_840, -1):
+        window.do.find_in_chat(-1)
+        assert finder.bar.count.text() == f"{place:,} of 3,000" and finder.hits[place - 1].widget is not None
+    finder._place = 0
+    window.do.find_in_chat(-1)
+    assert finder.bar.count.text() == "3,000 of 3,000", "around the end"
+    finder._place = 2_999
+    window.do.find_in_chat(1)
+    assert finder.bar.count.text() == "1 of 3,000" and finder.hits[0].widget is not None
+
+
 def test_another_chat_is_searched_for_the_same_word(qtbot, window, chat):
     finder = find(qtbot, window, "rainbow")
     window.do.new_chat()
+    wait_counted(qtbot, window)
     assert finder.bar.count.text() == "Not found" and finder.hits == []
     window.do.open_chat(chat.id)
+    wait_counted(qtbot, window)
     assert finder.bar.count.text().endswith("of 3")
 
 

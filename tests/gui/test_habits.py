@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import QPoint, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog
+from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QDialog, QLineEdit, QPushButton, QRadioButton, QSpinBox, QWidget
 
 from app.commands import COMMANDS, MENUS
 from app.ui import theme
@@ -130,6 +130,27 @@ def test_every_colour_of_a_text_can_be_read(base, text):
             assert contrast(colour, ground) >= 4.5
         assert contrast(colours.warning_back, colours.text) >= 7
     assert contrast(theme._from_colours(ground.rgb(), QColor(text).rgb(), True).line, ground) >= 3
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+@pytest.mark.parametrize("kind", [QCheckBox, QRadioButton, QSpinBox, QComboBox, QLineEdit, QPushButton])
+def test_the_outline_of_every_control_can_be_seen_in_both_looks(qtbot, window, look, kind):
+    window.services.settings.update(appearance=look)
+    page = QWidget(window.centralWidget())
+    page.setAutoFillBackground(True)
+    control = kind(page)
+    control.setGeometry(20, 20, 160, 32)
+    page.setGeometry(0, 0, 200, 72)
+    page.show()
+    qtbot.waitUntil(lambda: page.palette().window().color() == QApplication.palette().window().color(), timeout=2_000)
+    try:
+        picture, row = page.grab().toImage(), control.geometry().center().y()
+        ground = picture.pixelColor(2, 2)
+        edge = [picture.pixelColor(x, row) for x in range(18, 24)]
+        assert max(contrast(pixel, ground) for pixel in edge) >= 3
+    finally:
+        window.services.settings.update(appearance="system")
+        page.deleteLater()
 
 
 def test_a_double_click_on_send_sends_and_does_not_stop(qtbot, window, loader):

@@ -274,7 +274,12 @@ def test_an_empty_list_says_what_comes_there(qtbot, window):
     assert window.sidebar.note.isHidden()
 
 
-def test_the_days_of_the_list_are_right_again_when_the_window_is_come_back_to(qapp, window, monkeypatch):
+@pytest.mark.parametrize("left_in_front", [False, True])
+def test_the_days_of_the_list_are_right_after_midnight_also_in_a_window_that_stayed_in_front(
+    qtbot, qapp, make_window, services, monkeypatch, left_in_front
+):
+    monkeypatch.setattr(shelf_view, "DAY_CHECK_MS", 20)
+    window = make_window(services)
     window.services.store.create_chat("Rainbows")
     window.fill_chats()
     assert window.sidebar.chats.titles() == ["Today", "Rainbows"]
@@ -285,5 +290,7 @@ def test_the_days_of_the_list_are_right_again_when_the_window_is_come_back_to(qa
             return date.today() + timedelta(days=1)
 
     monkeypatch.setattr(shelf_view, "date", Tomorrow)
-    qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
-    assert window.sidebar.chats.titles() == ["Yesterday", "Rainbows"]
+    if not left_in_front:
+        qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
+        assert window.sidebar.chats.titles() == ["Yesterday", "Rainbows"]
+    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["Yesterday", "Rainbows"], timeout=2_000)

@@ -14,6 +14,7 @@ from engine.engine import Engine
 
 PROMPT = "Write a Python function that checks whether a string is a palindrome."
 MODES = ["baseline", "dflash", "lookup"]
+TOKENS = 16
 EVERYTHING = {
     "temperature": 0.9,
     "seed": 4,
@@ -28,7 +29,7 @@ EVERYTHING = {
 
 
 def run(engine: Engine, mode: str, **settings: Any) -> list[Event]:
-    return list(engine.generate(GenerationRequest.of(PROMPT, mode=mode, **{"max_tokens": 24, "use_cache": False} | settings)))
+    return list(engine.generate(GenerationRequest.of(PROMPT, mode=mode, **{"max_tokens": TOKENS, "use_cache": False} | settings)))
 
 
 def end(events: list[Event]) -> Finished:
@@ -38,14 +39,14 @@ def end(events: list[Event]) -> Finished:
 
 @pytest.fixture(scope="module")
 def whole(engine: Engine) -> Finished:
-    """The greedy answer, the same in every mode."""
-    return end(run(engine, "baseline"))
+    """The greedy answer, the same in every mode, and longer than the others."""
+    return end(run(engine, "baseline", max_tokens=24))
 
 
 def test_one_seed_gives_one_text_and_the_same_logprobs_in_every_mode(engine: Engine) -> None:
     answers = [end(run(engine, mode, **EVERYTHING)) for mode in MODES]
     plain = answers[0]
-    assert len(plain.logprobs) == 24 and [record.token_id for record in plain.logprobs] == list(plain.token_ids)
+    assert len(plain.logprobs) == TOKENS and [record.token_id for record in plain.logprobs] == list(plain.token_ids)
     for other in answers[1:]:
         assert other.token_ids == plain.token_ids
         for mine, theirs in zip(plain.logprobs, other.logprobs, strict=True):
@@ -55,12 +56,12 @@ def test_one_seed_gives_one_text_and_the_same_logprobs_in_every_mode(engine: Eng
 
 @pytest.mark.parametrize("mode", MODES)
 def test_every_delta_carries_the_logprobs_of_its_tokens_up_to_a_stop_string(engine: Engine, whole: Finished, mode: str) -> None:
-    events = run(engine, mode, logprobs=0, stop=(whole.text[40:48],))
+    events = run(engine, mode, logprobs=0, stop=(whole.text[25:33],))
     deltas = [event for event in events if isinstance(event, TextDelta)]
     assert all([record.token_id for record in delta.logprobs] == list(delta.token_ids) for delta in deltas)
     assert end(events).logprobs == tuple(record for delta in deltas for record in delta.logprobs)
     assert all(record.top == () and record.logprob <= 0 for record in end(events).logprobs)
-    assert len(end(events).logprobs) == len(end(events).token_ids) < 24
+    assert len(end(events).logprobs) == len(end(events).token_ids) < TOKENS
 
 
 def test_without_being_asked_no_event_carries_logprobs(engine: Engine) -> None:
@@ -73,11 +74,12 @@ def test_a_bias_beyond_the_vocabulary_is_refused_before_anything_runs(engine: En
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_penalty_against_repetition_keeps_the_answer_from_repeating(engine: Engine, mode: str) -> None:
+def test_a_penalty_against_repetition_keeps_the_answer_from_repeating(engine: Engine, whole: Finished, mode: str) -> None:
     """The strongest penalties leave no token for a second time; a bias can still force one."""
-    ids = end(run(engine, mode, frequency_penalty=2.0, presence_penalty=2.0, repetition_penalty=10.0)).token_ids
-    assert len(set(ids)) == len(ids) == 24
-    assert set(end(run(engine, mode, logit_bias={1234: 100.0})).token_ids) == {1234}
+    penalties = {"frequency_penalty": 2.0, "presence_penalty": 2.0, "repetition_penalty": 10.0}
+    ids = end(run(engine, mode, max_tokens=24, **penalties)).token_ids
+    assert len(set(ids)) == len(ids) == 24 > len(set(whole.token_ids)), "without them it repeats some"
+    assert set(end(run(engine, mode, max_tokens=6, logit_bias={1234: 100.0})).token_ids) == {1234}
 
 
 class Breaking:
@@ -118,7 +120,7 @@ def broken(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 def test_broken_logits_end_the_answer_with_an_error_after_all_that_was_good(
     whole: Finished, broken: Any, mode: str, given: int
 ) -> None:
-    request, seen = GenerationRequest.of(PROMPT, mode=mode, max_tokens=24, logprobs=0, use_cache=False), []
+    request, seen = GenerationRequest.of(PROMPT, mode=mode, max_tokens=TOKENS, logprobs=0, use_cache=False), []
     with pytest.raises(ModelError, match=r"output is not a number.* try again"):
         for event in broken(given).generate(request):
             seen.append(event)
@@ -136,4 +138,4 @@ def test_the_answer_after_a_broken_one_is_whole(
     with pytest.raises(ModelError):
         run(broken(5), "dflash")
     monkeypatch.undo()
-    assert end(run(engine, "dflash")).token_ids == whole.token_ids
+    assert end(run(engine, "dflash")).token_ids == whole.token_ids[:TOKENS]

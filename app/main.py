@@ -230,9 +230,10 @@ def run(options: Options, loader: Loader = load_engine) -> int:
     instance.raise_requested.connect(program.window.raise_window, Qt.ConnectionType.QueuedConnection)
     program.ended.connect(lambda: application.exit(0))
     bridge = SignalBridge(program)
-    program.window.show()
-    program.window.first_run.tour.start_once()
     try:
+        program.window.show()
+        program.window.first_run.tour.start_once()
         return application.exec()
     finally:
         bridge.close()
+        program.quit()  # after an error too: Qt ends the process hard where a thread of it still runs

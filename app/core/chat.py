@@ -84,6 +84,8 @@ def request_messages(messages: list[ChatMessage]) -> tuple[Message, ...]:
 
 def request_text(message: ChatMessage) -> str:
     """What the engine reads of a message: its attachments as fenced blocks under their names, then the text."""
+    if not message.attachments:
+        return message.content  # by far the most: a long chat is read again and again
     parts = [f"{attachment.name}:\n{fenced(attachment.text)}" for attachment in message.attachments]
     return "\n\n".join([*parts, message.content] if message.content.strip() else parts)
 

@@ -13,6 +13,7 @@ class ChatTree:
     def __init__(self, messages: Iterable[ChatMessage] = ()):
         self._messages: dict[int, ChatMessage] = {}
         self._children: dict[int | None, list[int]] = {}
+        self._forks: set[int | None] = set()  # the messages, and None, that several have come after
         for message in messages:
             self.add(message)
 
@@ -25,7 +26,10 @@ class ChatTree:
     def add(self, message: ChatMessage) -> None:
         """Puts a message after its parent, as the newest version."""
         self._messages[message.id] = message
-        self._children.setdefault(self._parent(message), []).append(message.id)
+        versions = self._children.setdefault(self._parent(message), [])
+        versions.append(message.id)
+        if len(versions) > 1:
+            self._forks.add(self._parent(message))
 
     def replace(self, message: ChatMessage) -> None:
         """The same message with other content; one that is not there is left out."""
@@ -52,6 +56,11 @@ class ChatTree:
     def versions(self, message_id: int) -> list[int]:
         """The messages after the same one, ``message_id`` among them, oldest first."""
         return self._children[self._parent(self._messages[message_id])]
+
+    def has_versions(self, messages: Iterable[ChatMessage]) -> bool:
+        """Whether any of ``messages`` has other versions; quick in a long chat without any."""
+        forks = {parent for parent in self._forks if len(self._children.get(parent, ())) > 1}
+        return bool(forks) and any(self._parent(message) in forks for message in messages)
 
     def following(self, message_id: int) -> list[int]:
         """``message_id`` and all messages after it, in every branch."""

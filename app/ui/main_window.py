@@ -262,7 +262,7 @@ class MainWindow(QMainWindow):
             has_text=self.composer.has_content,
             has_chat=talk.chat is not None,
             has_question=any(message.role == "user" for message in talk.messages),
-            has_versions=any(talk.version_of(message.id)[1] > 1 for message in talk.messages),
+            has_versions=talk.tree.has_versions(talk.messages),
             has_deleted=bool(self.services.shelf.deletions),
             has_answer=any(message.role == "assistant" and message.content for message in talk.messages),
             comparing=talk.comparison.running is not None,
@@ -328,6 +328,7 @@ class MainWindow(QMainWindow):
         self.save_state()
         self.model_manager.retire()
         self.composer.settle()
+        self.writing.settle()
         self.options.panel.commit()
         self.finder.bar.stop()
         self.sidebar.settle()

@@ -37,6 +37,8 @@ class Writing(QObject):
         self._edited.timeout.connect(self._save_edits)
         self._editing.changed = self._edited.start
         self._editing.take_chats = self.take_chats
+        self._soon = QTimer(self, interval=0, singleShot=True)  # opening a chat asks more than once
+        self._soon.timeout.connect(self._count)
         self._known: dict[tuple[Any, ...], int] = {}  # tokens of parts that were counted
         self._asked: list[tuple[Any, ...]] = []
         self._empty = True  # there is nothing yet that could be counted
@@ -138,13 +140,23 @@ class Writing(QObject):
 
     def count(self) -> None:
         """Asks for the tokens of the chat with what is being written, and of the parts that were not counted before."""
-        info = self._client.info
-        if info is None:
+        if self._client.info is None:
             self._composer.context.show_use(None)
+        else:
+            self._soon.start()
+
+    def settle(self) -> None:
+        """Drops what is still to be counted and kept, for the end of the program."""
+        self._soon.stop()
+        self._edited.stop()
+
+    def _count(self) -> None:
+        if self._client.info is None:
             return
-        parts = self._parts()
+        before = request_messages(self._talk.messages)
+        parts = self._parts(before)
         self._asked = [key for key in parts if key not in self._known]
-        turns = [*request_messages(self._talk.messages), *self._draft_turn()]
+        turns = [*before, *self._draft_turn()]
         self._empty = not turns
         self._client.count(self._talk.options.current.turns(turns or [ANY]), [parts[key] for key in self._asked])
 
@@ -156,9 +168,9 @@ class Writing(QObject):
         system = self._talk.options.current.system.strip()
         return ("history", system, tuple((message.id, len(message.content)) for message in self._talk.messages))
 
-    def _parts(self) -> dict[tuple[Any, ...], list[Message]]:
-        """What has to be counted by itself: nothing, the instructions, the chat before the message, each file."""
-        options, turns = self._talk.options.current, request_messages(self._talk.messages)
+    def _parts(self, turns: Sequence[Message]) -> dict[tuple[Any, ...], list[Message]]:
+        """What has to be counted by itself: nothing, the instructions, the chat before the message (``turns``), each file."""
+        options = self._talk.options.current
         files = {("file", file): [Message("user", request_text(_alone(file)))] for file in self._composer.attachments}
         return {
             ("nothing",): [ANY],

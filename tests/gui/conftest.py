@@ -12,8 +12,9 @@ if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QCoreApplication, QEvent, QThread, QTimer
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, QTimer
 
+from app.main import Program
 from app.services.engine_client import EngineClient, EngineState
 from app.services.wiring import Services
 from app.ui.main_window import MainWindow
@@ -35,11 +36,35 @@ def nothing_left_running(qapp) -> Iterator[None]:
     while slices().waiting:  # to lay out what is gone
         QCoreApplication.processEvents()
     gc.collect()
+    left = end_what_is_left()
     alive = [thing for thing in gc.get_objects() if type(thing) in (QThread, QTimer) and shiboken6.isValid(thing)]
     threads = [thing.objectName() for thing in alive if isinstance(thing, QThread) and thing.isRunning()]
     timers = [repr(thing.parent()) for thing in alive if isinstance(thing, QTimer) and thing.isActive()]
+    assert not left, f"made by the test and not ended: {left}"
     assert not threads, f"threads still run: {threads}"
     assert not timers, f"timers still tick: {timers}"
+
+
+def end_what_is_left() -> list[str]:
+    """Ends what a test began and left, in order, and names it. A test that fails half-way leaves programs, services and engines,
+    its traceback keeps them, and a thread of theirs that still runs at the end takes the whole run down."""
+    there = [thing for thing in gc.get_objects() if isinstance(thing, QObject) and shiboken6.isValid(thing)]
+    programs = [thing for thing in there if isinstance(thing, Program) and not thing._quitting]
+    for program in programs:
+        program.quit()
+    services = [thing for thing in there if isinstance(thing, Services) and not thing._closed]
+    for window in [thing for thing in there if isinstance(thing, MainWindow) and thing.services in services]:
+        window.retire()
+    for each in services:
+        each.shutdown(5.0)
+    clients = [thing for thing in there if isinstance(thing, EngineClient) and thing._thread.isRunning()]
+    for client in clients:
+        client.shutdown(5.0)
+    left = [*programs, *services, *clients]
+    for thing in [*(thing for thing in there if left and isinstance(thing, MainWindow)), *left]:
+        if shiboken6.isValid(thing):
+            delete_later(thing)
+    return [type(thing).__name__ for thing in left]
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ def find(qtbot, window, text: str, counted: bool = True):
 
 
 def wait_counted(qtbot, window) -> None:
-    qtbot.waitUntil(lambda: window.finder.bar.count.text() != "…", timeout=5_000)
+    qtbot.waitUntil(lambda: window.finder.bar.count.text() != "…", timeout=20_000)
 
 
 def test_every_hit_is_marked_and_reached_in_order_also_where_it_is_not_mounted(qtbot, window, chat):
@@ -140,7 +140,7 @@ def test_every_hit_of_a_very_long_chat_is_counted_without_a_stall_and_can_be_rea
     finder = find(qtbot, window, "so", counted=False)
     assert finder.bar.count.text() == "…" and not finder.bar.before.isEnabled(), "one message a turn"
     window.do.find_in_chat(-1)
-    qtbot.waitUntil(lambda: finder.bar.count.text() == "3,000 of 3,000", timeout=5_000)
+    qtbot.waitUntil(lambda: finder.bar.count.text() == "3,000 of 3,000", timeout=20_000)
     assert sum(len(widget.extraSelections()) for widget in finder._painted) == 100
     for place in range(2_999, 2_840, -1):
         window.do.find_in_chat(-1)

@@ -142,7 +142,7 @@ def test_the_outline_of_every_control_can_be_seen_in_both_looks(qtbot, window, l
     control.setGeometry(20, 20, 160, 32)
     page.setGeometry(0, 0, 200, 72)
     page.show()
-    qtbot.waitUntil(lambda: page.palette().window().color() == QApplication.palette().window().color(), timeout=2_000)
+    qtbot.waitUntil(lambda: page.palette().window().color() == QApplication.palette().window().color(), timeout=20_000)
     try:
         picture, row = page.grab().toImage(), control.geometry().center().y()
         ground = picture.pixelColor(2, 2)

@@ -288,6 +288,21 @@ def test_what_fails_after_the_engine_s_thread_began_ends_in_order_too(tmp_path):
     assert done.returncode == 1 and len(done.stderr.strip().splitlines()) == 1, done.stderr
 
 
+def test_what_fails_once_the_window_is_there_ends_in_order_too(tmp_path):
+    script = """
+import sys
+from pathlib import Path
+import app.main as main
+from app.ui.tour import Tour
+from tests.scripted import Script, ScriptedLoader
+Tour.start_once = lambda _tour: 1 / 0
+main.run(main.Options(pair="scripted", data=Path(sys.argv[1])), ScriptedLoader(Script()))
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "QT_QPA_PLATFORM": "offscreen"})  # fmt: skip
+    assert done.returncode == 1 and "ZeroDivisionError" in done.stderr and "QThread" not in done.stderr
+
+
 def test_a_folder_that_cannot_be_written_is_not_taken_for_a_second_start(qtbot, tmp_path):
     with pytest.raises(OSError, match="gone"):
         SingleInstance(tmp_path / "gone").acquire()

@@ -293,4 +293,4 @@ def test_the_days_of_the_list_are_right_after_midnight_also_in_a_window_that_sta
     if not left_in_front:
         qapp.applicationStateChanged.emit(Qt.ApplicationState.ApplicationActive)
         assert window.sidebar.chats.titles() == ["Yesterday", "Rainbows"]
-    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["Yesterday", "Rainbows"], timeout=2_000)
+    qtbot.waitUntil(lambda: window.sidebar.chats.titles() == ["Yesterday", "Rainbows"], timeout=20_000)

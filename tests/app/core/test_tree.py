@@ -36,6 +36,17 @@ def test_without_a_known_end_the_newest_branch_is_shown():
     assert ChatTree().path(None) == []
 
 
+def test_whether_a_branch_has_versions_is_what_its_messages_say():
+    full = tree(*FULL)
+    for leaf in (4, 6, 7, 8):
+        assert full.has_versions(full.path(leaf))
+    for gone in (8, 7):
+        full.remove(gone)
+    assert full.has_versions(full.path(4)) and not full.has_versions(full.path(1))
+    full.remove(5)
+    assert not full.has_versions(full.path(4)) and not ChatTree().has_versions([])
+
+
 def test_versions_are_the_messages_after_the_same_one():
     full = tree(*FULL)
     assert full.versions(5) == [2, 5] and full.versions(3) == [3, 7] and full.versions(8) == [1, 8] and full.versions(6) == [6]

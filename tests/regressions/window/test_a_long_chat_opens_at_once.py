@@ -48,6 +48,16 @@ def test_only_the_end_of_a_long_chat_is_laid_out(window, long_chat, parsed):
     assert len(parsed) == MOUNTED // 2 and parsed[0] == f"{ANSWER}{MESSAGES - 1}"
 
 
+def test_opening_a_chat_asks_once_for_its_tokens(qtbot, window, long_chat, monkeypatch):
+    client, asked = window.services.client, []
+    qtbot.waitUntil(lambda: client._count_job is None and not window.writing._soon.isActive(), timeout=20_000)
+    monkeypatch.setattr(client, "count", lambda messages, parts=(): asked.append(len(messages)))
+    window.do.open_chat(long_chat.id)
+    qtbot.waitUntil(lambda: bool(asked), timeout=20_000)
+    qtbot.wait(50)
+    assert asked == [MESSAGES]
+
+
 def test_nothing_is_parsed_again_by_writing_sending_switching_and_reading_on(qtbot, window, long_chat, parsed, loader):
     window.do.open_chat(long_chat.id)
     before = len(parsed)

@@ -25,11 +25,14 @@ settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("fresh", deadline=None)
 settings.load_profile("same")
 
+# Until all tests are collected: what is imported and collected stays, and walking it again and again takes seconds.
+gc.disable()
+
 
 def pytest_collection_finish() -> None:
     """What is there before the first test is never garbage: the window tests collect after each one, and would walk all of it."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pytest
@@ -27,6 +28,14 @@ def engine(starter: ResolvedPair) -> Iterator[Engine]:
     loaded = load("starter", options=LoadOptions(prefix_disk_bytes=0))  # what one run of the tests keeps must not serve the next
     yield loaded
     loaded.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def frozen() -> Iterator[None]:
+    """Libraries that a model's load imported stay too; see ``pytest_collection_finish`` in ``tests.conftest``."""
+    yield
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -225,8 +225,12 @@ def test_measuring_counts_in_no_figure_of_the_answer(unmeasured: Engine, monkeyp
     assert first.at_s < 2.0 and end.statistics.ttft_s < 2.0
 
 
-def test_the_starters_exact_widths_hold_on_a_real_answer(engine: Engine) -> None:
-    """The reference is the starter's own single steps: logits and text."""
+def test_the_starters_exact_widths_hold_on_a_real_answer(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference is the starter's own single steps: logits and text. Half the usual widths are probed, in half the time."""
+    monkeypatch.setattr(engine, "_exactness", Exactness(engine._target, 8, tmp_path, ["a test"]))
+    monkeypatch.setattr(engine, "info", replace(engine.info, exact_widths=None))
     widths = engine.measure_exactness()
     ids = engine.encode(GenerationRequest.of("Explain how rainbows form.").messages)
     target = engine._target

@@ -97,6 +97,8 @@ class Program(QObject):
         self.window = MainWindow(self.services)
         follow(self.window)
         self.services.client.state_changed.connect(lambda _state: self._keep_awake())
+        self.services.client.lending.began.connect(self._keep_awake)
+        self.services.client.lending.ended.connect(self._keep_awake)
         self.services.downloads.active_changed.connect(lambda _active: self._keep_awake())
         self.window.quit_asked.connect(self.quit)
         self.window.closing.connect(self._on_window_closing)
@@ -147,7 +149,8 @@ class Program(QObject):
 
     def _keep_awake(self) -> None:
         """No sleep while the engine works or bytes arrive, and exactly then."""
-        self._activity.hold(self.services.client.state in BUSY or self.services.downloads.active)
+        client, downloads = self.services.client, self.services.downloads
+        self._activity.hold(client.state in BUSY or client.lending.active or downloads.active)
 
     def _on_window_closing(self) -> None:
         if mac.IS_MAC:

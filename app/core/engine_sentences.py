@@ -167,6 +167,10 @@ SENTENCES: tuple[str, ...] = (
     mark("{folder} belongs to LM Studio: delete it there."),
     mark("This is not an access token: copy the whole of it, it begins with hf_."),
     mark("The keychain does not take the token: unlock it, or set HF_TOKEN instead."),
+    # The server
+    mark("Port {port} on {host} is in use: stop the other program, or choose another port with --port."),
+    mark("Port {port} on {host} needs more rights: choose a port above 1023 with --port."),
+    mark("Port {port} on {host} cannot be used ({reason}): choose another port with --port."),
     # Files and answers that are not what they should be
     mark("{name} is of the family {family}, which mlx-lm {version} does not know"),
     mark("choose a model of another family, such as llama, qwen3 or gemma3."),
@@ -206,5 +210,14 @@ SENTENCES: tuple[str, ...] = (
 IN_WINDOW = {
     "{name} is not on this machine: fetch it with `slipstream models add {again}`.": mark(
         "{name} is not on this computer: get it in the Models window."
+    ),
+    "Port {port} on {host} is in use: stop the other program, or choose another port with --port.": mark(
+        "Port {port} is in use by another program: stop that, or choose another port."
+    ),
+    "Port {port} on {host} needs more rights: choose a port above 1023 with --port.": mark(
+        "Port {port} needs more rights: choose one above 1023."
+    ),
+    "Port {port} on {host} cannot be used ({reason}): choose another port with --port.": mark(
+        "Port {port} cannot be used ({reason}): choose another."
     ),
 }

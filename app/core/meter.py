@@ -50,6 +50,7 @@ class MeterSnapshot:
     decoding is measured to be faster, and ``block_length`` is 0. ``cache`` says in words what the prefix cache gave.
     ``measuring`` is the share (0..1) of the exact block lengths that is measured, None where that is not going on. ``options`` in
     words are what the answer was asked with and how its pair was loaded, "" for the defaults.
+    ``lent``: these are figures of another program's answer.
     ``load_stage`` and ``load_fraction`` (0..1) belong to phase "loading".
     """
 
@@ -71,6 +72,7 @@ class MeterSnapshot:
     cache: str = ""
     measuring: float | None = None
     options: str = ""
+    lent: bool = False
 
 
 class Meter:
@@ -79,8 +81,9 @@ class Meter:
     def __init__(self) -> None:
         self.reset(0.0)
 
-    def reset(self, now: float, asked: Mode | None = None, pair: PairInfo | None = None) -> None:
+    def reset(self, now: float, asked: Mode | None = None, pair: PairInfo | None = None, lent: bool = False) -> None:
         """Forgets everything and turns "idle"; with ``asked``, a request in that mode was just sent: "prefill"."""
+        self.lent = lent
         self._phase: Phase = "idle" if asked is None else "prefill"
         self._asked, self._pair = asked, pair
         self._rate = RateWindow()
@@ -155,6 +158,7 @@ class Meter:
             off_reason=self._off_reason(),
             parked=self._block is not None and self._block.length == 0,
             cache=cache_words(started.cached_tokens, started.prompt_tokens, started.cache) if (started := self._started) else "",
+            lent=self.lent,
         )
 
     def _block_length(self) -> int | None:

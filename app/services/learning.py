@@ -72,6 +72,8 @@ class Learning(QObject):
         client.learning.connect(self._on_event)
         client.learning_ended.connect(self._on_ended)
         client.draft_changed.connect(lambda _info: self.changed.emit())
+        client.lending.began.connect(self.touch)
+        client.lending.ended.connect(self.touch)
         settings.changed.connect(self._on_settings)
         self._agreed = settings.current.learn_from_chats
         if self._agreed:

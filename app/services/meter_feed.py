@@ -30,6 +30,7 @@ class MeterFeed(QObject):
         self._client, self._meter, self.log = client, Meter(), CycleLog()
         self._meter.reset(time.monotonic())
         self._request: GenerationRequest | None = None  # of the answer on show
+        self._asked: GenerationRequest | None = None  # in the window, perhaps still waiting
         self._timer = QTimer(self, interval=REFRESH_MS)
         self._timer.timeout.connect(self._announce)
         client.state_changed.connect(self._on_state)
@@ -37,6 +38,9 @@ class MeterFeed(QObject):
         client.events.connect(self._on_events)
         client.loading.connect(self._on_loading)
         client.ended.connect(self._on_ended)
+        client.lending.began.connect(lambda request: self._begin(request, lent=True))
+        client.lending.events.connect(self._on_lent_events)
+        client.lending.ended.connect(self._on_lent_ended)
         client.load_failed.connect(lambda failure: self._on_ended(0, failure))
 
     def snapshot(self) -> MeterSnapshot:
@@ -48,7 +52,7 @@ class MeterFeed(QObject):
 
     def clear(self) -> None:
         """Forgets the last answer, for another chat; what still runs stays on show."""
-        if not self._client.busy:
+        if not self._client.busy and not self._client.lending.active:
             self._request = None
             self.log.begin()
             self._meter.reset(time.monotonic())
@@ -59,16 +63,37 @@ class MeterFeed(QObject):
         if state is EngineState.LOADING or over or state is EngineState.NO_MODEL:  # the figures were of a model that is gone
             self._meter.reset(time.monotonic())
             self.log.begin()
-        if state in BUSY:
+        elif state is EngineState.PREFILL and self._meter.lent and self._asked is not None:  # its turn has come
+            self._begin(self._asked)
+        self._run_timer()
+        self._announce()
+
+    def _run_timer(self) -> None:
+        if self._client.state in BUSY or self._client.lending.active:
             self._timer.start()
         else:
             self._timer.stop()
-        self._announce()
 
     def _on_requested(self, request: GenerationRequest) -> None:
+        self._asked = request
+        if not self._client.lending.active:  # or it waits
+            self._begin(request)
+
+    def _begin(self, request: GenerationRequest, lent: bool = False) -> None:
         self._request = request
-        self._meter.reset(time.monotonic(), request.mode, self._client.info)
+        self._meter.reset(time.monotonic(), request.mode, self._client.info, lent)
         self.log.begin()
+        self._run_timer()
+        self._announce()
+
+    def _on_lent_events(self, events: list[Timed]) -> None:
+        if self._meter.lent:  # not after the model was given up for another
+            self._on_events(0, events)
+
+    def _on_lent_ended(self, failed: bool) -> None:
+        if failed and self._meter.lent:
+            self._meter.interrupt(time.monotonic())
+        self._run_timer()
         self._announce()
 
     def _on_events(self, request_id: int, events: list[Timed]) -> None:

@@ -37,6 +37,8 @@ class Settings:
     ``language`` is "system" or a code and counts from the next start; ``notify``: say so when an answer is ready and the user away.
     ``preset`` is the id of the preset that new chats begin with, "": the values above.
     ``arms`` are the two ways of decoding to set side by side, by id.
+    The local server: its ``server_port``; whether it starts with the program (``_at_start``), asks for a key that lies in the
+    keychain (``_key``), and lets other computers ask (``_open``, never without a key); the web pages that may ask (``_origins``).
     """
 
     temperature: float = 0.0
@@ -51,6 +53,11 @@ class Settings:
     notify: bool = True
     preset: str = ""
     arms: tuple[str, str] = (PLAIN.id, DFLASH.id)
+    server_port: int = 8000
+    server_at_start: bool = False
+    server_key: bool = False
+    server_open: bool = False
+    server_origins: str = ""
 
     def checked(self) -> Settings:
         """The nearest valid settings, so that an edited or damaged file never stops the app."""
@@ -67,6 +74,11 @@ class Settings:
             notify=self.notify is not False,
             preset=str(self.preset),
             arms=_arms(self.arms),
+            server_port=min(max(int(self.server_port), 1), 65_535),
+            server_at_start=self.server_at_start is True,
+            server_key=self.server_key is True or self.server_open is True,
+            server_open=self.server_open is True,
+            server_origins=str(self.server_origins),
         )
 
 

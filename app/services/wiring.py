@@ -14,6 +14,7 @@ from app.services.engine_client import EngineClient
 from app.services.learning import Learning
 from app.services.library import Library
 from app.services.meter_feed import MeterFeed
+from app.services.server import LocalServer
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
 from app.services.transfer import Transfer
@@ -47,6 +48,7 @@ class Services(QObject):
         self.transfer = Transfer(self.store, self.conversation, self)
         self.learning = Learning(self.store, self.client, self.settings, self)
         self.conversation.chats_changed.connect(self.learning.chats_changed)
+        self.server = LocalServer(self.client, self.settings, self)
         self.updates = Updates(self.store, self.settings, self)
         self.downloads = Downloads(self.store, self)
         self.library = Library(self.downloads, self.store, self)
@@ -56,6 +58,7 @@ class Services(QObject):
         """Looks at the models of this machine and goes on with downloads. For when the window is there: it costs the start."""
         self.downloads.restore()
         self.library.refresh()
+        self.server.start_with_program()
 
     def shutdown(self, limit_s: float = 5.0) -> bool:
         """Saves the partial answer, stops engine and downloads, closes the store. False: one of them did not stop in time."""
@@ -63,6 +66,7 @@ class Services(QObject):
             return True
         self._closed = True
         self.updates.stop()
+        self.server.stop()
         self.transfer.stop()
         self.learning.stop()
         self.conversation.stop()
@@ -71,6 +75,7 @@ class Services(QObject):
         if not paused:
             log.warning("a download did not pause in time: it ends with the process and goes on at the next start")
         stopped = self.client.shutdown(limit_s)
+        served = self.server.shutdown()
         self.conversation.close()
         try:
             self.store.close()
@@ -78,4 +83,4 @@ class Services(QObject):
             log.error("the chats could not be closed: %s", error)
         if not stopped:
             log.error("the engine did not stop within %.0f s", limit_s)
-        return stopped and paused
+        return stopped and paused and served

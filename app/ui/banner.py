@@ -16,7 +16,7 @@ from app.ui.announce import announce
 from app.ui.labels import plain
 
 READ_S = 6.0
-Until = Literal["dismissed", "ready", "chat", "undone", "over"]
+Until = Literal["dismissed", "ready", "chat", "undone", "over", "turn", "served"]
 Second = tuple[str, Callable[[], None]]
 
 
@@ -72,8 +72,8 @@ class Banner(QFrame):
         """Shows one line; with ``action``, a button that runs ``run`` and closes the banner.
 
         ``until`` says what ends it besides the user: the engine is "ready", another "chat" is opened, what was deleted is
-        "undone", or what goes on is "over". ``second`` is the text of a button beside it, which leaves the banner open, and what it
-        runs.
+        "undone", what goes on is "over", it is the user's "turn", or the server runs ("served"). ``second`` is the text of a button
+        beside it, which leaves the banner open, and what it runs.
         """
         self._calm = False
         announce(self, text)

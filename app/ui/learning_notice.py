@@ -31,7 +31,8 @@ class LearningNotice(QObject):
 
     def show(self) -> None:
         """Follows the service; while an answer is written its figures need the room."""
-        busy = self._window.services.client.state in BUSY
+        client = self._window.services.client
+        busy = client.state in BUSY or client.lending.active
         self._window.meter.show_note("" if busy else self._learning.status)
         self._window.update_commands()
 

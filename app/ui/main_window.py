@@ -45,6 +45,7 @@ from app.ui.notifier import Notifier
 from app.ui.options_pane import NARROWEST_CHAT, NARROWEST_WINDOW, OptionsPane
 from app.ui.outlines import outline_controls
 from app.ui.panes import restore_panes, save_panes
+from app.ui.server_notice import ServerNotice
 from app.ui.shelf_view import ShelfView, damage_words
 from app.ui.sidebar import Sidebar
 from app.ui.transcript import Transcript
@@ -79,6 +80,7 @@ class MainWindow(QMainWindow):
         self.comparing = Comparing(self)
         self.updates = UpdateNotice(self, services.updates)
         self.learning = LearningNotice(self, services.learning)
+        self.server = ServerNotice(self, services.server)
         self.loading = LoadingNotice(self, services.client)
         self.model_manager = ModelManager(self)
         self.writing = Writing(self)
@@ -271,6 +273,7 @@ class MainWindow(QMainWindow):
             learning=learning.running,
             learned=learning.learned,
             learned_in_use=learning.learned_in_use,
+            serving=self.services.server.wanted,
         )
 
     def update_commands(self) -> None:

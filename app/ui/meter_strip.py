@@ -93,13 +93,14 @@ def status_of(snapshot: MeterSnapshot) -> str:
     if snapshot.phase == "loading":
         share = f" {percent(snapshot.load_fraction)}" if snapshot.load_fraction is not None else ""
         return (engine_words(snapshot.load_stage) or tr("Loading")) + share
+    if snapshot.lent:
+        return tr("Other program")
     if snapshot.phase == "prefill" and snapshot.measuring is not None:
         return tr("Measuring {share}", share=percent(snapshot.measuring))
     if snapshot.phase == "prefill" and snapshot.prefill_total:
         return tr("Reading {share}", share=percent(snapshot.prefill_done / snapshot.prefill_total))
     if snapshot.phase in ("decoding", "done") and snapshot.mode is not None:
-        mode = tr(MODE_WORDS[snapshot.mode])
-        return tr("{mode}, parked", mode=mode) if snapshot.parked else mode
+        return mode_of(snapshot)
     return tr(PHASE_WORDS[snapshot.phase]) if snapshot.phase in PHASE_WORDS else ""
 
 
@@ -110,11 +111,20 @@ def measuring_words(snapshot: MeterSnapshot) -> str:
     return tr("Which block lengths give exactly what plain decoding gives on this computer: measured once. Stop ends it.")
 
 
+def mode_of(snapshot: MeterSnapshot) -> str:
+    """The mode, as soon as it is known."""
+    mode = tr(MODE_WORDS[snapshot.mode or "auto"])
+    return tr("{mode}, parked", mode=mode) if snapshot.parked else mode
+
+
 class MeterStrip(QWidget):
-    """``reason_asked(str)`` fires when the user asks why speculation is off, ``details_asked()`` on a click."""
+    """``reason_asked(str)`` fires when the user asks why speculation is off, ``details_asked()`` on a click, ``server_asked()`` on
+    one on the server's sign.
+    """
 
     reason_asked = Signal(str)
     details_asked = Signal()
+    server_asked = Signal()
 
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
@@ -136,12 +146,16 @@ class MeterStrip(QWidget):
         self.reason.setText(tr("Why?"))
         self.reason.setAccessibleName(tr("Why speculation is off"))
         self.reason.clicked.connect(self.show_reason)
+        self.server = QToolButton(autoRaise=True)
+        self.server.clicked.connect(self.server_asked)
+        self.server.hide()
         keep = self.reason.sizePolicy()
         keep.setRetainSizeWhenHidden(True)  # so that nothing moves when it comes and goes
         self.reason.setSizePolicy(keep)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.XS, theme.M, theme.XS)
         layout.setSpacing(theme.M)
+        layout.addWidget(self.server)
         layout.addWidget(self.ribbon, 1)
         layout.addWidget(self.note, 4)
         for figure in self.figures.values():
@@ -160,8 +174,9 @@ class MeterStrip(QWidget):
             if self.figures[key].text() != text:
                 self.figures[key].setText(text)
         words = status_of(snapshot)
+        whole = tr("An answer for another program ({mode})", mode=mode_of(snapshot)) if snapshot.lent else words
         self.status.setText(self.status.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, self.status.width()))
-        self.status.setToolTip(tip(" · ".join(filter(None, (words, measuring_words(snapshot), snapshot.options)))))
+        self.status.setToolTip(tip(" · ".join(filter(None, (whole, measuring_words(snapshot), snapshot.options)))))
         self.figures["first"].setToolTip(": ".join(filter(None, (self.figures["first"].accessibleName(), snapshot.cache))))
         self.reason.setVisible(snapshot.off_reason is not None)
         self.reason.setToolTip(tip(engine_words(snapshot.off_reason or "")))
@@ -171,6 +186,26 @@ class MeterStrip(QWidget):
         """One line beside the ribbon; none where ``text`` is empty."""
         self.note.setText(text)
         self.note.setVisible(bool(text))
+
+    def show_server(self, url: str) -> None:
+        """The sign that other programs may ask, and where; none where ``url`` is empty."""
+        address = url.removeprefix("http://").removesuffix("/v1")
+        self.server.setText(address)
+        self.server.setAccessibleName(tr("Server at {address}", address=address))
+        self.server.setToolTip(tr("Other programs may ask at {url}", url=url))
+        self.server.setVisible(bool(url))
+        self._fit(self.width())
+
+    def _fit(self, width: int) -> None:
+        """Where the words are too long for a narrow window the sign loses its own, and one figure gives way."""
+        needed, style = self._needed, Qt.ToolButtonStyle
+        if not self.server.isHidden():
+            self.server.setToolButtonStyle(style.ToolButtonIconOnly)
+            needed += self.server.sizeHint().width() + theme.M
+            text = self.server.fontMetrics().horizontalAdvance(self.server.text()) + theme.L
+            if width >= needed + text:
+                self.server.setToolButtonStyle(style.ToolButtonTextBesideIcon)
+        self.figures["first"].setVisible(width >= needed)
 
     def show_reason(self) -> None:
         """Says in words why nothing is proposed, or nothing drafted."""
@@ -185,9 +220,8 @@ class MeterStrip(QWidget):
         box.open()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where the words are too long for a narrow window one figure gives way, which stands under the answer, too."""
         super().resizeEvent(event)
-        self.figures["first"].setVisible(event.size().width() >= self._needed)
+        self._fit(event.size().width())
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() is Qt.MouseButton.LeftButton and self.rect().contains(event.position().toPoint()):
@@ -206,6 +240,7 @@ class MeterStrip(QWidget):
             theme.tint(self.figures[key], colours.accent if pays else colours.quiet)
         theme.tint(self.figures["first"], colours.quiet)
         theme.tint(self.note, colours.quiet)
+        self.server.setIcon(theme.icon("server", colours.quiet))
         fell_back = snapshot.off_reason not in (None, CHOSE_PLAIN)
         theme.tint(self.status, colours.warning if fell_back else colours.text)
         self.reason.setIcon(theme.icon("warning", colours.warning if fell_back else colours.quiet))

@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QDialog, QScrollArea, QTabWidget, QVBoxLayout, QWi
 
 from app.core.words import tr
 from app.ui import theme
+from app.ui.server_page import ServerPage
 from app.ui.settings_pages import AdvancedPage, AnswersPage, GeneralPage, ModelsPage, PrivacyPage
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class SettingsDialog(QDialog):
         presets = {each.id: tr(each.name) if each.built_in else each.name for each in services.conversation.options.presets}
         self.answers = AnswersPage(services.settings, presets)
         self.models = ModelsPage(services.settings, do)
+        self.server = ServerPage(services.settings, services.server, services.client)
         self.privacy = PrivacyPage(services.settings, services.learning, do)
         self.advanced = AdvancedPage(services.settings, str(services.folder), do)
         self.pages = QTabWidget(documentMode=True)
@@ -36,6 +38,7 @@ class SettingsDialog(QDialog):
             (self.general, tr("General")),
             (self.answers, tr("Answers")),
             (self.models, tr("Models")),
+            (self.server, tr("Server")),
             (self.privacy, tr("Privacy and Learning")),
             (self.advanced, tr("Advanced")),
         ):
@@ -43,8 +46,16 @@ class SettingsDialog(QDialog):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(0, theme.S, 0, 0)
         layout.addWidget(self.pages)
-        self.resize(720, 480)
+        self.resize(800, 560)
         QShortcut(QKeySequence(QKeySequence.StandardKey.Close), self, self.close)
+
+    def show_server(self) -> None:
+        """Turns to the server's page."""
+        self.pages.setCurrentIndex(next(place for place in range(self.pages.count()) if self._page(place) is self.server))
+
+    def _page(self, place: int) -> QWidget | None:
+        scroll = self.pages.widget(place)
+        return scroll.widget() if isinstance(scroll, QScrollArea) else None
 
     def _add(self, page: QWidget, name: str) -> None:
         scroll = QScrollArea(widgetResizable=True)

@@ -183,5 +183,5 @@ class AdvancedPage(Page):
         self.hint(tr("Standard settings change neither chats and models nor what you agreed to."))
 
     def _reset(self) -> None:
-        kept = ("pair", "check_updates", "learn_from_chats", "language")
+        kept = ("pair", "check_updates", "learn_from_chats", "language", "server_at_start", "server_key")
         self.service.update(**{name: value for name, value in asdict(Settings()).items() if name not in kept})

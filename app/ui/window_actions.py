@@ -345,9 +345,16 @@ class WindowActions:
         feed, client = self._services.meter, self._services.client
         self._bring(self._window.findChild(MeterDetails) or MeterDetails(feed, client, self._window))
 
-    def show_settings(self) -> None:
-        """Opens the settings, or brings them to the front."""
-        self._bring(self._window.findChild(SettingsDialog) or SettingsDialog(self._window))
+    def show_settings(self, server: bool = False) -> None:
+        """Opens the settings, or brings them to the front; ``server``: at the server's page."""
+        dialog = self._window.findChild(SettingsDialog) or SettingsDialog(self._window)
+        if server:
+            dialog.show_server()
+        self._bring(dialog)
+
+    def serve(self, on: bool) -> None:
+        """Lets other programs ask the loaded model, or no more."""
+        (self._services.server.start if on else self._services.server.stop)()
 
     @staticmethod
     def _bring(dialog: QDialog) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 if not os.environ.get("DISPLAY") and not os.environ.get("WAYLAND_DISPLAY"):
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+import keyring
 import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, QTimer
@@ -19,6 +21,7 @@ from app.services.engine_client import EngineClient, EngineState
 from app.services.wiring import Services
 from app.ui.main_window import MainWindow
 from app.ui.slices import slices
+from tests.gui.serving import Keychain, switch_on
 from tests.scripted import Script, ScriptedLoader
 
 
@@ -150,3 +153,26 @@ def manager(hub, window, qtbot):
     with qtbot.waitSignal(window.services.library.changed, timeout=20_000):
         window.actions_by_id["models"].trigger()
     return window.model_manager.window
+
+
+@pytest.fixture
+def keychain() -> Iterator[Keychain]:
+    """A keychain in the place of the system's."""
+    before, memory = keyring.get_keyring(), Keychain()
+    keyring.set_keyring(memory)
+    yield memory
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def others() -> Iterator[ThreadPoolExecutor]:
+    """Other programs, each on a thread."""
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+@pytest.fixture
+def serving(qtbot, window) -> MainWindow:
+    """A window with the scripted pair, serving."""
+    switch_on(qtbot, window.services)
+    return window

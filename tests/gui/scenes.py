@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 
+import httpx2
 from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.core.chat import Attachment
 from app.core.updates import Release
 from app.services.engine_client import EngineState
+from app.services.server import ServerState
 from app.ui.context_meter import ContextUse
 from app.ui.crash_dialog import CrashDialog
 from app.ui.deleted_dialog import DeletedDialog
@@ -125,6 +129,48 @@ def context(window: MainWindow) -> QWidget:
     return newest(window.composer.context.show_details)
 
 
+def serving(window: MainWindow) -> MainWindow:
+    """The server is on, on any free port, and answered two programs."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    window.services.server.use_port(port)
+    wait(lambda: window.services.server.state is ServerState.ON)
+    answers: list[int] = []
+
+    def ask_both() -> None:
+        url = window.services.server.url
+        body = {"messages": [{"role": "user", "content": PROMPT}], "model": "scripted"}
+        for question, agent in ((body, "curl/8.5.0"), (body | {"model": "gpt-4"}, "OpenAI/Python 2.0.0")):
+            answer = httpx2.post(
+                f"{url}/chat/completions", json=question, headers={"User-Agent": agent}, timeout=LIMIT_S, trust_env=False
+            )
+            answers.append(answer.status_code)
+
+    asking = threading.Thread(target=ask_both)
+    asking.start()
+    wait(lambda: not asking.is_alive())
+    assert answers == [200, 404]
+    return window
+
+
+def served(window: MainWindow) -> QWidget:
+    """The server's page while it is on."""
+    serving(window)
+    dialog = newest(lambda: window.do.show_settings(server=True))
+    pump(0.05)
+    return dialog
+
+
+def port_taken(window: MainWindow) -> QWidget:
+    """The server's page, with a port that another program has."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        window.services.server.use_port(other.getsockname()[1])
+        wait(lambda: window.services.server.problem is not None)
+    dialog = newest(lambda: window.do.show_settings(server=True))
+    pump(0.05)
+    return dialog
+
+
 def filled(window: MainWindow) -> QWidget:
     """A chat with everything beside it: options, the search in it, an attachment."""
     ask(window)
@@ -146,8 +192,12 @@ SCENES: dict[str, Scene] = {
     "settings-general": lambda window: settings(window, 0),
     "settings-answers": lambda window: settings(window, 1),
     "settings-models": lambda window: settings(window, 2),
-    "settings-privacy": lambda window: settings(window, 3),
-    "settings-advanced": lambda window: settings(window, 4),
+    "settings-server": lambda window: settings(window, 3),
+    "settings-server-on": served,
+    "settings-server-taken": port_taken,
+    "settings-privacy": lambda window: settings(window, 4),
+    "settings-advanced": lambda window: settings(window, 5),
+    "serving": serving,
     "meter-details": details,
     "comparisons": comparisons,
     "models": lambda window: newest(window.do.show_models),

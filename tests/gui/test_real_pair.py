@@ -10,6 +10,7 @@ from app.core.meter_text import details_text
 from app.services.engine_client import EngineState
 from app.services.wiring import Services
 from tests.gui.conftest import delete_later, wait_ready
+from tests.gui.serving import client_of, switch_on
 
 PROMPT = "Write a Python function that checks whether a string is a palindrome."
 SLOW = 240_000  # ms; the pair runs on whatever processor there is
@@ -134,3 +135,30 @@ def test_closing_while_the_real_pair_answers_ends_its_thread_and_keeps_the_text(
     window.hide()
     delete_later(window)
     delete_later(services)
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support")
+def test_another_program_gets_the_real_pair_s_text_as_a_chat_does_while_both_ask(qtbot, real, others):
+    services, talk = real.services, real.services.conversation
+    services.settings.update(max_tokens=16)
+    switch_on(qtbot, services)
+
+    def stream() -> str:
+        with client_of(services) as client:
+            asked = {"model": starter, "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 16}
+            chunks = client.chat.completions.create(stream=True, extra_body={"mode": "dflash"}, **asked)
+            return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+    starter = services.client.info.id
+    first = others.submit(stream)
+    qtbot.waitUntil(lambda: services.client.lending.active, timeout=SLOW)
+    second = others.submit(stream)
+    real.composer.set_text(PROMPT)
+    real.do.send()
+    assert services.client.state is EngineState.WAITING
+    wait_ready(qtbot, services.client, SLOW)
+    qtbot.waitUntil(lambda: first.done() and second.done(), timeout=SLOW)
+    assert first.result() == second.result() == talk.messages[-1].content != ""
+    assert talk.messages[-1].statistics["mode"] == "dflash" and len(talk.messages) == 2
+    qtbot.waitUntil(lambda: services.server.journal.entries()[0].statistics is not None, timeout=SLOW)
+    assert services.server.journal.entries()[0].statistics.proposed > 0

@@ -124,10 +124,10 @@ def test_new_chats_begin_with_the_preset_chosen_in_the_settings(qtbot, window, l
     assert window.services.settings.current.preset == ""
 
 
-def test_there_is_one_settings_window_with_five_pages_at_most(window, dialog):
+def test_there_is_one_settings_window_with_six_pages_at_most(window, dialog):
     window.do.show_settings()
     assert window.findChildren(SettingsDialog) == [dialog]
-    assert 1 < dialog.pages.count() <= 5
+    assert 1 < dialog.pages.count() <= 6
 
 
 def test_a_change_made_elsewhere_is_shown(window, dialog):

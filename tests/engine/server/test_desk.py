@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from engine import Finished, GenerationRequest, ModelError, PairInfo, RequestError, Started, Statistics, TextDelta
 from engine.server.api import Api
 from engine.server.desk import Desk, Failed, Item, Job
-from engine.server.errors import ApiError
+from engine.server.errors import ApiError, loading
 from engine.server.journal import Journal
 from engine.server.metrics import Metrics
 from engine.server.settings import ServerSettings
@@ -195,3 +195,75 @@ def test_the_stop_ends_the_open_answer_refuses_those_that_wait_and_takes_no_more
     with pytest.raises(ApiError) as late:
         desked.submit("late")
     assert late.value.status == 503
+
+
+class Stepped:
+    """A desk that this thread answers for, one step a call, as a program does that has other work in between."""
+
+    def __init__(self) -> None:
+        self.calls, self.seen = 0, list[object]()
+        self.desk = Desk(8, self.seen.append, self._call)
+        self.engine = Scripted()
+
+    def _call(self) -> None:
+        self.calls += 1
+
+    def submit(self, text: str) -> list[Item]:
+        items: list[Item] = []
+        self.desk.submit(Job(GenerationRequest.of(text), items.append))
+        self.desk._counting.submit(lambda: None).result()  # it was counted before this
+        return items
+
+    def use(self) -> None:
+        self.desk.use(self.engine)  # type: ignore[arg-type]
+
+
+def test_one_call_is_made_for_any_number_that_wait_and_the_next_only_after_a_step() -> None:
+    stepped = Stepped()
+    stepped.use()
+    for text in ("a", "b", "c"):
+        stepped.submit(text)
+    assert stepped.calls == 1
+    assert stepped.desk.step() and stepped.engine.answered == ["a"] and stepped.calls == 2
+    stepped.submit("d")
+    assert stepped.calls == 2, "others have their turn before it"
+    assert [stepped.desk.step() for _ in range(4)] == [True, True, True, False]
+    assert stepped.engine.answered == ["a", "b", "c", "d"] and stepped.calls == 4
+    stepped.submit("e")
+    assert stepped.calls == 5
+
+
+def test_who_watches_sees_every_answer_from_its_request_to_its_end() -> None:
+    stepped = Stepped()
+    stepped.use()
+    stepped.submit("a")
+    stepped.submit("broken")
+    stepped.desk.step()
+    stepped.desk.step()
+    kinds = [type(seen).__name__ for seen in stepped.seen]
+    assert kinds == ["GenerationRequest", "Started", "TextDelta", "Finished", "GenerationRequest", "Started", "TextDelta", "Failed"]
+
+
+def test_a_desk_without_an_engine_says_why_and_goes_on_with_the_next_one() -> None:
+    stepped = Stepped()
+
+    def refusal() -> tuple[int, str | None, int | None]:
+        with pytest.raises(ApiError) as refused:
+            stepped.submit("x")
+        return refused.value.status, refused.value.code, refused.value.retry_after
+
+    assert refusal() == (503, "model_loading", 5)
+    stepped.desk.use(None)
+    assert refusal() == (503, "no_model", None)
+    stepped.use()
+    waiting = stepped.submit("waits")
+    stepped.desk.leave(loading)
+    (failed,) = waiting
+    assert isinstance(failed, Failed) and failed.error.code == "model_loading" and refusal() == (503, "model_loading", 5)
+    assert not stepped.desk.step() and stepped.engine.answered == []
+    stepped.use()
+    stepped.submit("again")
+    assert stepped.desk.step() and stepped.desk.loaded.info is stepped.engine.info
+    stepped.desk.close()
+    stepped.use()
+    assert refusal() == (503, "stopping", 5), "closed is closed"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 import struct
+import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,10 @@ from engine.errors import ModelError
 ITEM_BITS = {"F64": 64, "F32": 32, "F16": 16, "BF16": 16, "I64": 64, "I32": 32, "I16": 16, "I8": 8, "U64": 64, "U32": 32,
              "U16": 16, "U8": 8, "BOOL": 8, "F8_E4M3": 8, "F8_E5M2": 8, "F8_E8M0": 8}  # fmt: skip
 MAX_HEADER_BYTES = 100 * 2**20
+# What mlx-lm makes one by one as a config.json counts it, and more of each than any model has.
+COUNTS = ("num_hidden_layers", "num_layers", "n_layer", "n_layers", "num_kv_reuse_layers", "num_experts", "num_local_experts",
+          "n_routed_experts", "moe_num_experts", "altup_num_inputs", "o_groups")  # fmt: skip
+MOST = 4096
 
 
 class Config:
@@ -24,18 +30,22 @@ class Config:
 
     @classmethod
     def read(cls, folder: Path) -> Config:
-        """Raises ``ModelError`` where the folder or its config.json is missing or is not a JSON object."""
+        """Raises ``ModelError`` where the folder or its config.json is missing, is not a JSON object or counts what cannot be."""
         path = folder / "config.json"
         if not folder.is_dir():
             raise ModelError(f"{folder} is not a folder: give the folder of a downloaded model.")
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = parse_json(path.read_bytes())
         except FileNotFoundError:
             raise ModelError(f"{folder} has no config.json: give the folder of a complete model.") from None
         except (OSError, ValueError) as error:
             raise ModelError(f"{path} cannot be read ({error}): download the model again.") from error
         if not isinstance(values, dict):
             raise ModelError(f"{path} is not a JSON object: download the model again.")
+        for place in (values, *(section for section in values.values() if isinstance(section, dict))):
+            wrong = next((key for key in COUNTS if isinstance(place.get(key), int) and place[key] > MOST), None)
+            if wrong:
+                raise ModelError(f"{path}: {wrong!r} is {reprlib.repr(place[wrong])}, which cannot be: download the model again.")
         return cls(path, values)
 
     def get(self, key: str, kind: type, default: Any = None, sections: tuple[str, ...] = ()) -> Any:
@@ -54,17 +64,27 @@ class Config:
         return value
 
     def _typed(self, key: str, value: Any, kind: type) -> Any:
-        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) < sys.float_info.max:
             value = float(value)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise ModelError(f"{self.path}: {key!r} is {value!r}, expected {kind.__name__}: download the model again.")
+            found = reprlib.repr(value)
+            raise ModelError(f"{self.path}: {key!r} is {found}, expected {kind.__name__}: download the model again.")
         return value
+
+
+def parse_json(text: bytes | str) -> Any:
+    """What ``text`` holds. Raises ``ValueError``, also where it is nested too deeply to be read."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def is_draft_config(config: dict[str, Any]) -> bool:
     """Whether a config.json is that of a draft."""
-    names = config.get("architectures") or [""]
-    return "dflash_config" in config or "speculators_config" in config or str(names[0]).startswith("DFlash")
+    names = config.get("architectures")
+    first = str(names[0]) if isinstance(names, list) and names else ""
+    return "dflash_config" in config or "speculators_config" in config or first.startswith("DFlash")
 
 
 def weight_files(folder: Path) -> list[Path]:
@@ -72,7 +92,7 @@ def weight_files(folder: Path) -> list[Path]:
     index = folder / "model.safetensors.index.json"
     if index.exists():
         try:
-            names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
+            names = sorted(set(parse_json(index.read_bytes())["weight_map"].values()))
             files = [folder / name for name in names]
         except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
             raise ModelError(f"{index} cannot be read ({error!r}): download the model again.") from error
@@ -112,7 +132,7 @@ def _read_header(file: Path, size: int, changed_ns: int) -> dict[str, dict[str, 
         (length,) = struct.unpack("<Q", stream.read(8))
         if length > min(size, MAX_HEADER_BYTES):
             raise ValueError("its header is longer than the file")
-        header = json.loads(stream.read(length))
+        header = parse_json(stream.read(length))
     header.pop("__metadata__", None)
     ends = [_checked_end(name, entry) for name, entry in header.items()]
     if 8 + length + max(ends, default=0) != size:

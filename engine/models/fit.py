@@ -65,7 +65,7 @@ def check_memory(pair: ResolvedPair, expanded: bool, options: LoadOptions) -> No
     available = machine_memory() if options.memory_bytes is None else options.memory_bytes
     try:
         need = memory_need(pair.target, pair.draft, expanded, options.kv_bits)
-    except (ModelError, KeyError, TypeError, ValueError):
+    except ModelError:
         return
     context = min(options.context_tokens, need.longest) if need.longest else options.context_tokens
     if need.at(context) > available:

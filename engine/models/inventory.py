@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import struct
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 
 from engine.models import locate, paths
 from engine.models.catalog import read_catalog
-from engine.models.checkpoint import is_draft_config
+from engine.models.checkpoint import is_draft_config, parse_json
 from engine.models.hub_paths import PREFIX, current_snapshot, hub_cache
 from engine.models.runnable import folder_problem
 from engine.models.starter import STARTER_ID, find_starter
@@ -137,7 +136,7 @@ def _length(data: bytes) -> int:
 
 def _config(folder: Path) -> dict[str, Any]:
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        config = parse_json((folder / "config.json").read_bytes())
     except (OSError, ValueError):
         return {}
     return config if isinstance(config, dict) else {}

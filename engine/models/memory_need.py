@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from engine.errors import ModelError
 from engine.models.checkpoint import ITEM_BITS, Config, tensor_items, weight_files
 from engine.models.store_types import MemoryNeed
 
@@ -21,6 +22,14 @@ PATTERNS: dict[str, dict[str | int, str]] = {
 
 def memory_need(target: Path, draft: Path | None, expanded: bool = False, kv_bits: int | None = None) -> MemoryNeed:
     """Of the models in these folders. ``expanded``: every weight and cache value is fp32, as on the CPU. Raises ``ModelError``."""
+    try:
+        return _need(target, draft, expanded, kv_bits)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        what = f"What {target} needs of memory cannot be told from its config.json ({type(error).__name__}: {error})"
+        raise ModelError(f"{what}: download it again, or choose another conversion.") from error
+
+
+def _need(target: Path, draft: Path | None, expanded: bool, kv_bits: int | None) -> MemoryNeed:
     folders = [target] + ([draft] if draft is not None else [])
     configs = [Config.read(folder).values for folder in folders]
     weights = sum(weights_bytes(folder, config, expanded) for folder, config in zip(folders, configs, strict=True))

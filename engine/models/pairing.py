@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from engine.models.catalog import CatalogPair, read_catalog
-from engine.models.checkpoint import is_draft_config
+from engine.models.checkpoint import is_draft_config, parse_json
 from engine.models.download_types import DownloadProblem
 from engine.models.hub_client import ask
 from engine.models.repository import RemoteRepository, base_models, read_repository
@@ -79,7 +78,7 @@ def belongs_to(draft: InstalledModel, target: InstalledModel) -> bool:
     if DRAFT_NAME.sub("", draft.id.rsplit("/", 1)[-1]).lower() != plain_name(target.id).lower():
         return False
     try:
-        configs = [json.loads((model.path / "config.json").read_text(encoding="utf-8")) for model in (draft, target)]
+        configs = [parse_json((model.path / "config.json").read_bytes()) for model in (draft, target)]
     except (OSError, ValueError):
         return False
     return draft_matches(configs[0], configs[1])

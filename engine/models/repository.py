@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 
+from engine.models.checkpoint import parse_json
 from engine.models.download_types import DownloadProblem, RemoteFile
 from engine.models.hub_client import answer_problem, ask, client_settings, file_address, transport_problem
 
@@ -87,7 +87,7 @@ def _read_config(repository: str, revision: str, token: str | None) -> dict[str,
     if response.status_code != 200:
         raise answer_problem(response, repository)
     try:
-        config = json.loads(response.content)
+        config = parse_json(response.content)
     except ValueError:
         config = None
     if not isinstance(config, dict):

@@ -79,14 +79,15 @@ def _foreign_encoding(config: dict[str, Any], family: str) -> str | None:
     if config.get("quantization") is not None or not isinstance(settings, dict) or not isinstance(method, str):
         return None
     if method == "fp8":
-        packed = settings.get("scale_fmt") == "ue8m0" and list(settings.get("weight_block_size") or ()) == [32, 32]
+        packed = settings.get("scale_fmt") == "ue8m0" and settings.get("weight_block_size") == [32, 32]
         expanded = packed or family in READ_FP8 or family not in supported_families()
         return None if expanded else "8-bit floats (fp8)"
     if method == "compressed-tensors":
         form = settings.get("format")
         return None if form in READ_FORMATS else "8-bit floats (fp8)" if form == "float-quantized" else f"{method} ({form})"
     if method == "modelopt":
-        algorithm = settings.get("quantization", settings).get("quant_algo")
+        nested = settings.get("quantization")
+        algorithm = (nested if isinstance(nested, dict) else settings).get("quant_algo")
         return None if algorithm == "NVFP4" else f"{method} ({algorithm})"
     return None if method in READ_METHODS else method
 

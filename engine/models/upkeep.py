@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from engine.errors import Cancelled, ModelError, UnknownModel
 from engine.models import locate, manifest, paths
 from engine.models.catalog import list_pairs, read_catalog
+from engine.models.checkpoint import parse_json
 from engine.models.download import list_downloads
 from engine.models.download_types import REPAIR, DownloadPlan
 from engine.models.hub_paths import current_snapshot, hub_cache, is_repository
@@ -137,7 +137,7 @@ def _checks(part: str) -> Iterator[_Check]:
 def _missing_weights(folder: Path) -> list[str]:
     """Weight files that the index names and the folder lacks."""
     try:
-        named = set(json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))["weight_map"].values())
+        named = set(parse_json((folder / "model.safetensors.index.json").read_bytes())["weight_map"].values())
     except FileNotFoundError:
         return [] if any(folder.glob("model*.safetensors")) else ["model.safetensors"]
     except (OSError, ValueError, KeyError, AttributeError, TypeError):

@@ -28,13 +28,19 @@ DEFAULT_CONTEXT = 4096  # where neither the config nor the family names one
 class Unread(NamedTuple):
     """A target whose weights are checked by name, number and shape, and not read yet."""
 
+    folder: Path
     model: nn.Module
     family: str
     shape: TargetShape
 
     def adapted(self) -> AttentionTarget:
-        """The object the loops use."""
-        return make_target(self.model, self.family, self.shape)
+        """The object the loops use. Raises ``ModelError`` where not even one token could be run through it."""
+        try:
+            target = make_target(self.model, self.family, self.shape)
+            target.forward(mx.zeros((1,), dtype=mx.int32), target.make_cache())  # a graph of it, which is never computed
+        except Exception as error:  # mlx-lm's own code, with whatever numbers the config holds
+            raise ModelError(_unusable(self.folder, error)) from error
+        return target
 
 
 def open_target(folder: Path) -> Unread:
@@ -59,7 +65,7 @@ def open_target(folder: Path) -> Unread:
         num_layers=num_layers,
         context_length=context_length or _default_context(model),
     )
-    return Unread(model, family, shape)
+    return Unread(folder, model, family, shape)
 
 
 def load_target(
@@ -116,11 +122,16 @@ def _read_model(folder: Path, family: str) -> nn.Module:
             f"The weights in {folder} do not belong to its config.json ({_first_line(error)}): download the model again, or choose "
             "another conversion."
         ) from error
-    except (TypeError, KeyError, AttributeError, FileNotFoundError, RuntimeError) as error:
-        raise ModelError(f"The model in {folder} cannot be loaded ({_first_line(error)}): download it again.") from error
+    except Exception as error:  # mlx-lm builds whatever the config describes
+        raise ModelError(_unusable(folder, error)) from error
     if _holds_fp8(folder) and _takes_bytes_for_numbers(model):
         raise ModelError(str(encoded_refusal(str(folder), family, FP8)))
     return model
+
+
+def _unusable(folder: Path, error: Exception) -> str:
+    what = f"The model in {folder} cannot be loaded as its config.json describes it ({_first_line(error)})"
+    return f"{what}: download it again, or choose another conversion."
 
 
 def _holds_fp8(folder: Path) -> bool:

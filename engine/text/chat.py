@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.errors import ModelError
+from engine.models.checkpoint import parse_json
 from engine.request import Message, ToolCall
 from engine.text.thinking import split_thinking
 
@@ -56,7 +58,7 @@ def _turn(message: Message) -> dict[str, Any]:
 def _call(call: ToolCall) -> dict[str, Any]:
     """Templates want the arguments as an object; what is none goes in as its text."""
     try:
-        arguments = json.loads(call.arguments)
+        arguments = parse_json(call.arguments)
     except ValueError:
         arguments = call.arguments
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
@@ -95,7 +97,7 @@ def stop_token_ids(folder: Path, tokenizer: Any) -> frozenset[int]:
         if not file.exists():
             continue
         try:
-            content = json.loads(file.read_text(encoding="utf-8"))
+            content = parse_json(file.read_bytes())
             for place in (content, content.get("text_config") or {}):
                 found |= _token_ids(place.get("eos_token_id"))
         except (OSError, ValueError, AttributeError, TypeError) as error:
@@ -106,5 +108,5 @@ def stop_token_ids(folder: Path, tokenizer: Any) -> frozenset[int]:
 def _token_ids(value: Any) -> set[int]:
     ids = value if isinstance(value, list) else [] if value is None else [value]
     if not all(type(token) is int for token in ids):
-        raise TypeError(f"eos_token_id is {value!r}")
+        raise TypeError(f"eos_token_id is {reprlib.repr(value)}")
     return set(ids)

@@ -71,8 +71,8 @@ def _empty_model(convention: DraftConvention, folder: Path) -> DFlashModel:
         return DFlashModel(convention)
     except OverflowError as error:
         raise ModelError(f"{folder / 'config.json'}: a size there cannot be ({error}): download the draft again.") from error
-    except (ValueError, KeyError, TypeError, AssertionError) as error:  # what building RoPE raises for settings it lacks
-        reason = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+    except Exception as error:  # building RoPE raises whatever the settings lead to
+        reason = f"lacks {error}" if isinstance(error, KeyError) else (str(error).splitlines() or [type(error).__name__])[0]
         raise ModelError(
             f"{folder / 'config.json'}: the position scaling cannot be used ({reason}): choose another draft."
         ) from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import select
+import socket
 import ssl
 import threading
 import time
@@ -64,7 +66,8 @@ class HubServer:
     """``with HubServer() as hub``: ``hub.address`` is what HF_ENDPOINT takes.
 
     ``faults["org/name/file"]`` and ``api_faults`` hold faults for the next answers; None lets one pass. ``bytes_per_s`` slows each
-    answer down. ``tokens`` are valid; ``granted`` may read gated repositories. ``seen`` has every request.
+    answer down; no more than the share ``held`` of a large file comes until it is None again, however long a test takes.
+    ``tokens`` are valid; ``granted`` may read gated repositories. ``seen`` has every request.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None):
@@ -72,6 +75,7 @@ class HubServer:
         self.faults: dict[str, deque[Fault | None]] = {}
         self.api_faults: deque[Fault | None] = deque()
         self.bytes_per_s: float | None = None
+        self.held: float | None = None
         self.tokens: set[str] = {"hf_valid", "hf_granted"}
         self.granted: set[str] = {"hf_granted"}
         self.seen: list[Seen] = []
@@ -302,6 +306,9 @@ class _Handler(BaseHTTPRequestHandler):
             for at in range(0, limit, PIECE):
                 if hub.stopping.is_set():
                     break
+                while hub.held is not None and at > hub.held * len(data) and not hub.stopping.is_set():
+                    if self._left():
+                        return
                 piece = data[at : min(at + PIECE, limit)]
                 self.wfile.write(piece)
                 with hub.lock:
@@ -314,6 +321,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = limit < len(data)
             with hub.lock:
                 hub.transfers -= 1
+
+    def _left(self) -> bool:
+        """Waits a moment; whether the client is gone."""
+        readable, _, _ = select.select([self.connection], [], [], 0.005)
+        return bool(readable) and not self.connection.recv(1, socket.MSG_PEEK)
 
 
 def _info(name: str, repository: Repository, blobs: bool) -> dict[str, Any]:

@@ -14,10 +14,10 @@ MODEL = "org/model"
 SIZE = 1_600_000  # several of the pieces in which bytes reach the disk
 
 
-def offer(hub: HubServer, name: str = MODEL, size: int = SIZE, bytes_per_s: float | None = None) -> None:
-    """Puts a model of one weight file on the hub, which sends it at ``bytes_per_s``."""
+def offer(hub: HubServer, name: str = MODEL, size: int = SIZE, bytes_per_s: float | None = None, held: float | None = None) -> None:
+    """Puts a model of one weight file on the hub, which sends it at ``bytes_per_s``, and no more than the share ``held`` of it."""
     add_model(hub, name, (size,))
-    hub.bytes_per_s = bytes_per_s
+    hub.bytes_per_s, hub.held = bytes_per_s, held
 
 
 def wait_stage(qtbot, downloads: Downloads, stage: Stage, name: str = MODEL, timeout: int = 20_000) -> None:

@@ -42,14 +42,14 @@ def test_progress_is_told_at_most_four_times_a_second(qtbot, hub, downloads):
 
 
 def test_a_paused_download_goes_on_at_the_same_byte(qtbot, hub, downloads):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     downloads.get(MODEL)
     wait_bytes(qtbot, downloads, SIZE // 3)
     downloads.pause(MODEL)
     qtbot.waitUntil(lambda: not downloads.active, timeout=20_000)
     assert downloads.find(MODEL).stage == "paused"
     qtbot.waitUntil(lambda: hub.transfers == 0, timeout=20_000)
-    hub.bytes_per_s = None
+    hub.held = None
     downloads.get(MODEL)
     wait_stage(qtbot, downloads, "done")
     first, second = weight_requests(hub)
@@ -68,7 +68,7 @@ def test_pausing_and_going_on_at_once_loses_nothing(qtbot, hub, downloads):
 
 
 def test_cancelling_removes_what_was_fetched(qtbot, hub, downloads):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     downloads.get(MODEL)
     wait_bytes(qtbot, downloads, SIZE // 3)
     downloads.cancel(MODEL)
@@ -77,7 +77,7 @@ def test_cancelling_removes_what_was_fetched(qtbot, hub, downloads):
 
 
 def test_cancelling_a_paused_download_removes_what_was_fetched(qtbot, hub, downloads):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     downloads.get(MODEL)
     wait_bytes(qtbot, downloads, SIZE // 3)
     downloads.pause(MODEL)
@@ -90,7 +90,7 @@ def test_cancelling_a_paused_download_removes_what_was_fetched(qtbot, hub, downl
 def begin_three(qtbot, hub, downloads) -> str:
     """Asks for three models at once; returns the one that has to wait for its turn."""
     for name in THREE:
-        offer(hub, name, bytes_per_s=800_000)
+        offer(hub, name, held=0.75)
         downloads.get(name)
     stages = lambda: sorted(downloads.find(name).stage for name in THREE)  # noqa: E731
     qtbot.waitUntil(lambda: stages() == ["queued", "running", "running"], timeout=20_000)
@@ -100,7 +100,7 @@ def begin_three(qtbot, hub, downloads) -> str:
 def test_at_most_two_are_fetched_at_once_and_the_next_follows_by_itself(qtbot, hub, downloads):
     waiting = begin_three(qtbot, hub, downloads)
     assert not weight_requests(hub, waiting)
-    hub.bytes_per_s = None
+    hub.held = None
     for name in THREE:
         wait_stage(qtbot, downloads, "done", name)
 
@@ -109,7 +109,7 @@ def test_a_download_that_waits_for_its_turn_can_be_cancelled(qtbot, hub, downloa
     waiting = begin_three(qtbot, hub, downloads)
     downloads.cancel(waiting)
     qtbot.waitUntil(lambda: downloads.find(waiting) is None, timeout=20_000)
-    hub.bytes_per_s = None
+    hub.held = None
     for name in THREE:
         if name != waiting:
             wait_stage(qtbot, downloads, "done", name)
@@ -126,7 +126,7 @@ def test_a_dropped_connection_is_taken_up_again_at_the_same_byte(qtbot, hub, dow
 
 
 def test_a_network_that_is_away_is_waited_for_and_then_the_download_goes_on(qtbot, hub, downloads, monkeypatch):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     downloads.get(MODEL)
     wait_bytes(qtbot, downloads, SIZE // 3)
     downloads.pause(MODEL)
@@ -138,6 +138,7 @@ def test_a_network_that_is_away_is_waited_for_and_then_the_download_goes_on(qtbo
     assert downloads.find(MODEL).trouble.kind == "network" and not downloads.active
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert address == hub.address
+    hub.held = None
     downloads._retry.setInterval(10)
     downloads._retry.start()
     wait_stage(qtbot, downloads, "done")
@@ -189,7 +190,7 @@ def test_the_draft_comes_with_its_target_under_one_name(qtbot, hub, downloads):
 
 
 def test_what_the_user_paused_stays_paused_after_a_restart(qtbot, hub, make_services):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     first = make_services()
     first.downloads.get(MODEL)
     wait_bytes(qtbot, first.downloads, SIZE // 3)
@@ -209,7 +210,7 @@ def test_one_that_was_paused_before_its_first_byte_is_listed_after_a_restart(qtb
     waiting = begin_three(qtbot, hub, first.downloads)
     first.downloads.pause(waiting)
     assert first.shutdown()
-    hub.bytes_per_s = None
+    hub.held = None
     second = make_services()
     second.downloads.restore()
     wait_stage(qtbot, second.downloads, "paused", waiting)
@@ -223,7 +224,7 @@ def test_one_that_waited_for_its_turn_goes_on_after_a_restart(qtbot, hub, make_s
     first = make_services()
     begin_three(qtbot, hub, first.downloads)
     assert first.shutdown()
-    hub.bytes_per_s = None
+    hub.held = None
     second = make_services()
     second.downloads.restore()
     for name in THREE:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.qt_log_ignore(r"This plugin does not support (raise\(\)
 
 
 def test_a_model_is_found_fetched_and_chatted_with(qtbot, hub, window, manager):
-    offer(hub, bytes_per_s=1_200_000)
+    offer(hub, held=0.75)
     search(qtbot, manager, "model")
     assert wait_row(qtbot, manager, MODEL).draft == "No draft: runs with lookup."
     press(qtbot, manager, "get")
@@ -27,6 +27,7 @@ def test_a_model_is_found_fetched_and_chatted_with(qtbot, hub, window, manager):
     assert shown_actions(manager) == {"pause", "cancel"}
     press(qtbot, manager, "pause")
     assert shown_actions(manager) == {"resume", "cancel"} and "paused" in manager.detail.state.text()
+    hub.held = None
     press(qtbot, manager, "resume")
     wait_stage(qtbot, window.services.downloads, "done")
     qtbot.waitUntil(lambda: "chat" in shown_actions(manager), timeout=20_000)
@@ -90,7 +91,7 @@ def test_a_search_without_a_hit_says_so(qtbot, manager):
 
 
 def test_what_the_hub_found_is_not_called_nothing_while_it_is_fetched(qtbot, hub, manager):
-    offer(hub, bytes_per_s=100_000)
+    offer(hub, held=0.75)
     search(qtbot, manager, "model")
     wait_row(qtbot, manager, MODEL)
     press(qtbot, manager, "get")
@@ -125,19 +126,20 @@ def test_every_row_is_readable_by_voiceover(qtbot, hub, manager):
 
 def test_the_selected_row_stays_selected_while_others_come_and_go(qtbot, hub, window, manager):
     for name in ("org/model-a", "org/model-b"):
-        offer(hub, name, bytes_per_s=1_200_000)
+        offer(hub, name, held=0.75)
     search(qtbot, manager, "model")
     wait_row(qtbot, manager, "org/model-b")
     window.services.downloads.get("org/model-a")
     wait_stage(qtbot, window.services.downloads, "running", "org/model-a")
     assert manager.list.current().id == "org/model-b"
+    hub.held = None
     wait_stage(qtbot, window.services.downloads, "done", "org/model-a")
     assert manager.list.current().id == "org/model-b"
 
 
 def test_several_are_shown_at_once_with_their_sum(qtbot, hub, window, manager):
     for name in ("org/first", "org/second"):
-        offer(hub, name, bytes_per_s=500_000)
+        offer(hub, name, held=0.75)
         window.services.downloads.get(name)
     downloads = window.services.downloads
     qtbot.waitUntil(lambda: [download.stage for download in downloads.all()] == ["running", "running"], timeout=20_000)

@@ -14,7 +14,7 @@ CHILD = "from engine.models import Downloader, plan_download; Downloader(plan_do
 
 
 def test_a_killed_download_is_listed_and_goes_on_at_its_byte(hub: HubServer, remote_model: DownloadPlan) -> None:
-    hub.bytes_per_s = 300_000
+    hub.held = 0.75
     child = subprocess.Popen([sys.executable, "-c", CHILD])
     while hub.sent_bytes < 0.6 * remote_model.total_bytes:
         time.sleep(0.01)
@@ -22,7 +22,7 @@ def test_a_killed_download_is_listed_and_goes_on_at_its_byte(hub: HubServer, rem
     assert list_downloads()[0].running
     child.send_signal(signal.SIGKILL)
     child.wait()
-    hub.bytes_per_s = None
+    hub.held = None
     (state,) = list_downloads()
     assert not state.running and 0.5 * state.total_bytes < state.done_bytes < state.total_bytes
     small = sum(file.size for file in state.plan.files if file.path != "model.safetensors")

@@ -16,14 +16,14 @@ THEIRS = "from huggingface_hub import hf_hub_download; hf_hub_download('org/mode
 
 
 def test_the_hubs_client_does_not_resume_a_killed_download_and_ours_does(hub: HubServer, remote_model: DownloadPlan) -> None:
-    hub.bytes_per_s = 300_000
+    hub.held = 0.75
     child = subprocess.Popen([sys.executable, "-c", THEIRS], stderr=subprocess.DEVNULL)
     while hub.sent_bytes < 200_000:
         time.sleep(0.01)
         assert child.poll() is None
     child.kill()
     child.wait()
-    hub.bytes_per_s = None
+    hub.held = None
     hub.seen.clear()
     subprocess.run([sys.executable, "-c", THEIRS], check=True, stderr=subprocess.DEVNULL)
     asked = hub.requests_for("model.safetensors", "store")

@@ -78,7 +78,7 @@ def test_text_is_plain_text_at_every_accepted_length(name: str) -> None:
         assert all(count == right for count in accepted[:-1])
 
 
-@pytest.mark.parametrize("name", KEY)
+@pytest.mark.parametrize("name", KEY[:2])
 def test_two_hundred_cycles_give_plain_text_and_the_caches_of_a_fresh_run(name: str) -> None:
     """Past 256 tokens, so the buffers fill and are moved, and every ring would have wrapped many times."""
     assert check_long_run(name, 302, (0, 1, 0, 0, 2, 0)) >= 200

@@ -19,12 +19,12 @@ def test_needed_and_free_bytes_are_told_before_a_byte_is_fetched(qtbot, hub, ser
 
 def test_what_runs_already_is_counted(qtbot, hub, services, monkeypatch):
     for name in ("org/first", "org/second"):
-        offer(hub, name, bytes_per_s=500_000)
+        offer(hub, name, held=0.1)
     monkeypatch.setattr(room, "free_bytes", lambda folder: RESERVE_BYTES + round(1.5 * SIZE))
     services.downloads.get("org/first")
     wait_bytes(qtbot, services.downloads, 1, "org/first")
     with qtbot.waitSignal(services.downloads.failed, timeout=20_000):
         services.downloads.get("org/second")
     assert "other downloads will take" in services.downloads.find("org/second").trouble.message
-    hub.bytes_per_s = None
+    hub.held = None
     wait_stage(qtbot, services.downloads, "done", "org/first")

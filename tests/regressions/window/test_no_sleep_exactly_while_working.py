@@ -56,7 +56,7 @@ def test_an_activity_is_held_while_an_answer_is_written_and_not_after(qtbot, pro
 
 
 def test_an_activity_is_held_while_bytes_are_fetched_and_not_while_paused(qtbot, hub, program, activities):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     downloads = program.services.downloads
     downloads.get(MODEL)
     wait_bytes(qtbot, downloads, SIZE // 4)
@@ -65,18 +65,19 @@ def test_an_activity_is_held_while_bytes_are_fetched_and_not_while_paused(qtbot,
     qtbot.waitUntil(lambda: activities.held == 0, timeout=20_000)
     downloads.get(MODEL)
     qtbot.waitUntil(lambda: activities.held == 1, timeout=20_000)
-    hub.bytes_per_s = None
+    hub.held = None
     wait_stage(qtbot, downloads, "done")
     assert activities.held == 0
 
 
 def test_an_answer_that_ends_does_not_let_a_download_sleep(qtbot, hub, program, activities):
-    offer(hub, bytes_per_s=800_000)
+    offer(hub, held=0.75)
     program.services.downloads.get(MODEL)
     wait_bytes(qtbot, program.services.downloads, SIZE // 8)
     program.window.composer.set_text("Hello")
     program.window.do.send()
     wait_ready(qtbot, program.services.client)
     assert activities.held == 1
+    hub.held = None
     wait_stage(qtbot, program.services.downloads, "done")
     assert activities.held == 0

@@ -36,7 +36,7 @@ def test_a_model_whose_file_has_a_wrong_hash_is_never_offered_for_chat(qtbot, hu
 
 
 def test_a_half_fetched_model_is_never_offered_for_chat(qtbot, hub, services):
-    offer(hub, bytes_per_s=1_000_000)
+    offer(hub, held=0.75)
     services.downloads.get(MODEL)
     wait_bytes(qtbot, services.downloads, SIZE // 3)
     for paused in (False, True):
@@ -47,7 +47,7 @@ def test_a_half_fetched_model_is_never_offered_for_chat(qtbot, hub, services):
         assert "chat" not in offers(services)
         with pytest.raises(ModelError):
             resolve_pair(MODEL)
-    hub.bytes_per_s = None
+    hub.held = None
     services.downloads.get(MODEL)
     wait_stage(qtbot, services.downloads, "done")
     look(qtbot, services)

@@ -6,12 +6,12 @@ from tests.gui.downloading import MODEL, SIZE, offer, wait_bytes, wait_stage, we
 
 
 def test_the_first_request_after_a_quit_asks_for_the_next_byte(qtbot, hub, make_services):
-    offer(hub, bytes_per_s=1_000_000)
+    offer(hub, held=0.75)
     first = make_services()
     first.downloads.get(MODEL)
     wait_bytes(qtbot, first.downloads, round(0.6 * SIZE))
     assert first.shutdown()
-    hub.bytes_per_s = None
+    hub.held = None
     hub.seen.clear()
     second = make_services()
     second.downloads.restore()

@@ -105,9 +105,8 @@ def _find_draft(parts: _Parts, report: _Reporter) -> _Found:
     pair, target, options = parts.pair, parts.target, parts.options
     drafters: dict[Mode, Drafter] = {"lookup": LookupDrafter()} if target.capabilities.rollback else {}
     reason = target.capabilities.reason
+    refuse_draft_bits(pair, options)
     if pair.draft is None:
-        if options.draft_bits is not None:
-            raise ModelError(f"{pair.name} has no draft to keep in {options.draft_bits} bits: load it without draft_bits.")
         return _Found(pair, drafters, reason=reason or "this model has no draft")
     if not (target.capabilities.taps and target.capabilities.rollback):
         return _Found(pair, drafters, reason=reason)
@@ -122,6 +121,12 @@ def _find_draft(parts: _Parts, report: _Reporter) -> _Found:
             raise
         notice = f"The draft learned from your chats cannot be used, so the pair's own is ({error})"
         return _Found(pair, drafters | {"dflash": parts.draft(pair.draft)}, None, reason, (notice,))
+
+
+def refuse_draft_bits(pair: ResolvedPair, options: LoadOptions) -> None:
+    """Raises ``ModelError`` where there is no draft whose weights could be quantised."""
+    if pair.draft is None and options.draft_bits is not None:
+        raise ModelError(f"{pair.name} has no draft to keep in {options.draft_bits} bits: load it without draft_bits.")
 
 
 def _controllers(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from engine.models.inventory import describe_folder, installed
     from engine.models.pairing import belongs_to
     from engine.models.planning import plan_download
+    from engine.models.quantisable import refused_options
     from engine.models.starter import ensure_starter, verify_starter
     from engine.models.store_types import Fit, HubModel, InstalledModel, MemoryNeed
     from engine.models.upkeep import delete_model, plan_repair, verify_model
@@ -36,6 +37,7 @@ _HOMES = {
     "inventory": ("describe_folder", "installed"),
     "pairing": ("belongs_to",),
     "planning": ("plan_download",),
+    "quantisable": ("refused_options",),
     "starter": ("ensure_starter", "verify_starter"),
     "store_types": ("Fit", "HubModel", "InstalledModel", "MemoryNeed"),
     "hub_token": ("read_token", "save_token"),
@@ -72,6 +74,7 @@ __all__ = [
     "plan_download",
     "plan_repair",
     "read_token",
+    "refused_options",
     "resolve_pair",
     "save_token",
     "search_hub",

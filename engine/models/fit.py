@@ -45,13 +45,18 @@ def on_cpu() -> bool:
         return False
 
 
-def fits(model: str | InstalledModel | HubModel, context: int = DEFAULT_CONTEXT, memory_bytes: int | None = None) -> Fit | None:
+def fits(
+    model: str | InstalledModel | HubModel,
+    context: int = DEFAULT_CONTEXT,
+    memory_bytes: int | None = None,
+    kv_bits: int | None = None,
+) -> Fit | None:
     """Whether ``model`` (a catalog id, ``TARGET[+DRAFT]``, or what a list gave) runs with ``context`` tokens in the caches.
 
-    ``memory_bytes`` None asks this machine. None where sizes are unknown. Never asks the network. For a model that is not here and
-    not in the catalog only the weights' size is known, so the caches are guessed.
+    ``memory_bytes`` None asks this machine. ``kv_bits`` counts for models that are here. None where sizes are unknown. Never asks
+    the network. For a model that is not here and not in the catalog only the weights' size is known, so the caches are guessed.
     """
-    need = _need(model)
+    need = _need(model, kv_bits)
     return None if need is None else judge(need, context, machine_memory() if memory_bytes is None else memory_bytes)
 
 
@@ -107,7 +112,7 @@ def judge(need: MemoryNeed, context: int, memory_bytes: int) -> Fit:
     return Fit(needed, memory_bytes, "no", words)
 
 
-def _need(model: str | InstalledModel | HubModel) -> MemoryNeed | None:
+def _need(model: str | InstalledModel | HubModel, kv_bits: int | None) -> MemoryNeed | None:
     pairs = {pair.id: pair for pair in read_catalog()}
     if isinstance(model, HubModel):
         listed = next((pair for pair in pairs.values() if pair.target == model.repository), None)
@@ -118,7 +123,7 @@ def _need(model: str | InstalledModel | HubModel) -> MemoryNeed | None:
         model = str(model.path)
     try:
         pair = resolve_pair(model)
-        return memory_need(pair.target, pair.draft, expanded=on_cpu())
+        return memory_need(pair.target, pair.draft, on_cpu(), kv_bits)
     except ModelError:
         return _listed(pairs[model]) if model in pairs else None
 

@@ -36,8 +36,11 @@ class AttentionTarget:
         """Whether this adapter is the one for ``model``: here, every cache is plain key/value."""
         return all(type(entry) is KVCache for entry in make_prompt_cache(model))
 
-    def quantise_cache(self, bits: int) -> None:
-        """Keeps keys and values in ``bits`` from now on. Raises ``ModelError`` where the model cannot run on such a cache."""
+    def kv_group(self, bits: int) -> int:
+        """The values of a row that would share a scale with keys and values in ``bits``. Reads no weights.
+
+        Raises ``ModelError`` where the shapes say already that the model cannot run on such a cache.
+        """
         refused = f"The cache of {self.family!r} models cannot be kept in {bits} bits"
         if type(self) is not AttentionTarget or not self.capabilities.rollback:
             raise ModelError(f"{refused}, only that of plain attention models can: load it without kv_bits.")
@@ -48,10 +51,16 @@ class AttentionTarget:
         if group is None:
             found = ", ".join(map(str, sorted(sizes)))
             raise ModelError(f"{refused}: its heads of size {found} do not divide into groups of 32. Load it without kv_bits.")
+        return group
+
+    def quantise_cache(self, bits: int) -> None:
+        """Keeps keys and values in ``bits`` from now on. Raises ``ModelError`` where the model cannot run on such a cache."""
+        group = self.kv_group(bits)
         self._kv_quantisation = {"group_size": group, "bits": bits}
         try:
             mx.eval(self.forward(mx.array([0, 1]), self.make_cache()).logits)
         except (AttributeError, IndexError, TypeError, ValueError, RuntimeError) as error:  # it reads the cache itself
+            refused = f"The cache of {self.family!r} models cannot be kept in {bits} bits"
             raise ModelError(f"{refused}: its attention reads it in its own way. Load it without kv_bits.") from error
 
     def make_cache(self) -> Cache:

@@ -65,6 +65,27 @@ def test_what_cannot_be_loaded_is_refused_by_the_check_with_the_same_words(pair:
     assert str(checked.value) == str(loaded.value)
 
 
+OPTIONS = {
+    "heads": (engine.LoadOptions(kv_bits=8), lambda pair: str(pair[0]), r"cannot be kept in 8 bits: its heads of size \d+ do not"),
+    "no draft": (engine.LoadOptions(draft_bits=4), lambda pair: str(pair[0]), "no draft to keep in 4 bits"),
+    "rows": (engine.LoadOptions(draft_bits=4), lambda pair: f"{pair[0]}+{pair[1]}", "kept in 4 bits: its rows of .*40"),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_an_option_that_a_pair_cannot_have_is_refused_before_another_is_given_up_for_it(
+    pair: tuple[Path, Path], option: str
+) -> None:
+    write_draft(pair[1], target_config(**WIDE), intermediate_size=40)
+    options, names, words = OPTIONS[option]
+    engine.check(names(pair))
+    with pytest.raises(ModelError, match=words) as checked:
+        engine.check(names(pair), options)
+    with pytest.raises(ModelError) as loaded:
+        engine.load(names(pair), options=options)
+    assert str(checked.value) == str(loaded.value)
+
+
 def test_a_draft_that_would_not_be_used_is_no_reason_to_refuse(tmp_path: Path, starter: ResolvedPair) -> None:
     folder = write_target(tmp_path / "mamba", "mamba", state_size=8, conv_kernel=4, use_bias=False, use_conv_bias=True,
                           time_step_rank=4, intermediate_size=64, expand=2, **WIDE)  # fmt: skip

@@ -29,7 +29,7 @@ def load_draft(folder: Path, target: TargetShape, dtype: mx.Dtype | None, bits: 
     if dtype is not None:
         model = expand(model, dtype)
     if bits is not None:
-        model = _requantised(model, bits, folder)
+        model = requantised(model, bits, folder)
     mx.eval(model.parameters())
     return model
 
@@ -50,8 +50,8 @@ def open_draft(folder: Path, target: TargetShape) -> DFlashModel:
     return model
 
 
-def _requantised(model: DFlashModel, bits: int, folder: Path) -> DFlashModel:
-    """Every projection in ``bits``, whatever it was stored in."""
+def requantised(model: DFlashModel, bits: int, folder: Path) -> DFlashModel:
+    """Every projection in ``bits``, whatever it was stored in. Raises ``ModelError`` where its rows do not divide into groups."""
     if model.convention.quantization is not None:
         model = dequantize_model(model)
     widths = {module.weight.shape[-1] for module in model.modules() if isinstance(module, nn.Linear)}

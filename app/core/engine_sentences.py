@@ -47,6 +47,26 @@ SENTENCES: tuple[str, ...] = (
     mark("There is no room left for the starter model in {folder}: free {size} MB and try again."),
     mark("The draft {name} belongs to another target ({reason}): choose the draft made for this one."),
     mark("The draft in {folder} {reason}: it is not a complete DFlash checkpoint."),
+    mark("{name} has no draft to keep in {bits} bits: load it without draft_bits."),
+    mark(
+        "The draft in {folder} cannot be kept in {bits} bits: its rows of {sizes} values do not divide into groups of {group}. "
+        "Load it without draft_bits."
+    ),
+    mark(
+        "The cache of {family} models cannot be kept in {bits} bits, only that of plain attention models can: load it without "
+        "kv_bits."
+    ),
+    mark(
+        "The cache of {family} models cannot be kept in {bits} bits: its heads of size {sizes} do not divide into groups of "
+        "{group}. Load it without kv_bits."
+    ),
+    mark(
+        "The cache of {family} models cannot be kept in {bits} bits: its attention reads it in its own way. Load it without "
+        "kv_bits."
+    ),
+    mark("Only keys and values of plain attention can be kept in fewer bits, and {family} models have other caches."),
+    mark("Its heads of size {size} do not divide into groups of {group}."),
+    mark("There is no draft to keep in fewer bits."),
     mark("The draft learned from your chats cannot be used, so the pair's own is ({reason})"),
     mark(
         "In a short check the draft's first guess was right {right} of {cycles} times: it was probably trained for another "
@@ -67,6 +87,8 @@ SENTENCES: tuple[str, ...] = (
     mark("The context of {context} tokens is full: start a new chat or shorten this one."),
     mark("The chat does not fit the context: its oldest {count} messages ({tokens} tokens) are left out."),
     mark("Approximate: {kept} of the prompt's {total} tokens are read."),
+    mark("This model cannot read a prompt in part, its cache has no row for each token ({kinds}): leave sparse prefill off."),
+    mark("This model's tokenizer does not say where its tokens stand in a text: leave sparse prefill off."),
     mark("The model's chat template refused this chat ({reason}): start a new chat."),
     mark(
         "The model's output is not a number, so the answer ends here: try again, and if it happens again download the model anew "
@@ -219,5 +241,34 @@ IN_WINDOW = {
     ),
     "Port {port} on {host} cannot be used ({reason}): choose another port with --port.": mark(
         "Port {port} cannot be used ({reason}): choose another."
+    ),
+    "{name} has no draft to keep in {bits} bits: load it without draft_bits.": mark(
+        "{name} has no draft to keep in {bits} bits: leave the draft as it is stored."
+    ),
+    "The draft in {folder} cannot be kept in {bits} bits: its rows of {sizes} values do not divide into groups of {group}. Load it "
+    "without draft_bits.": mark(
+        "The draft in {folder} cannot be kept in {bits} bits, its rows of {sizes} values do not divide into groups of {group}: "
+        "leave it as it is stored."
+    ),
+    "The cache of {family} models cannot be kept in {bits} bits, only that of plain attention models can: load it without "
+    "kv_bits.": mark(
+        "Keys and values of {family} models cannot be kept in {bits} bits, only those of plain attention can: choose full ones."
+    ),
+    "The cache of {family} models cannot be kept in {bits} bits: its heads of size {sizes} do not divide into groups of {group}. "
+    "Load it without kv_bits.": mark(
+        "Keys and values of {family} models cannot be kept in {bits} bits, heads of size {sizes} do not divide into groups of "
+        "{group}: choose full ones."
+    ),
+    "The cache of {family} models cannot be kept in {bits} bits: its attention reads it in its own way. Load it without "
+    "kv_bits.": mark(
+        "Keys and values of {family} models cannot be kept in {bits} bits, their attention reads them in its own way: choose full "
+        "ones."
+    ),
+    "This model cannot read a prompt in part, its cache has no row for each token ({kinds}): leave sparse prefill off.": mark(
+        "This model cannot read a prompt in part: choose “All of it” in the options of this chat."
+    ),
+    "This model's tokenizer does not say where its tokens stand in a text: leave sparse prefill off.": mark(
+        "This model cannot read a prompt in part, its tokenizer does not say where tokens stand in a text: choose “All of it” in "
+        "the options of this chat."
     ),
 }

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from app.core.downloads import Download, Trouble, speed_words, state_words
 from app.core.engine_words import engine_words
 from app.core.figures import size
+from app.core.option_words import pair_words
+from app.core.pair_options import PairOptions
 from app.core.words import tr
 from engine.models.entries import PairEntry
 from engine.models.paths import models_folder
 from engine.models.store_types import Fit, HubModel, InstalledModel
 
 Group = Literal["ready", "downloads", "catalog", "hub"]
-Action = Literal["chat", "get", "get anyway", "pause", "resume", "cancel", "import", "verify", "repair", "delete", "forget"]
+Action = Literal[
+    "chat", "options", "get", "get anyway", "pause", "resume", "cancel", "import", "verify", "repair", "delete", "forget"
+]
 STARTER = "starter"
 
 
@@ -23,7 +27,8 @@ STARTER = "starter"
 class Shelf:
     """What is known of models now. ``fits`` is by catalog id, installed id or hub id; nothing where sizes are unknown.
 
-    ``drafts`` has, by installed target, the installed draft that fits it.
+    ``drafts`` has, by installed target, the installed draft that fits it; ``options``, by what loads it, how a pair is kept in
+    memory where that was chosen.
     """
 
     pairs: tuple[PairEntry, ...] = ()
@@ -31,6 +36,11 @@ class Shelf:
     found: tuple[HubModel, ...] = ()
     fits: dict[str, Fit] = field(default_factory=dict)
     drafts: dict[str, str] = field(default_factory=dict)
+    options: Mapping[str, PairOptions] = field(default_factory=dict)
+
+    def options_of(self, pair: str) -> PairOptions:
+        """How ``pair`` is to be kept in memory."""
+        return self.options.get(pair, PairOptions())
 
     def pair_of(self, model: InstalledModel) -> str:
         """What loads ``model`` with its draft: a ready pair of the catalog, or itself and the draft that is here."""
@@ -158,9 +168,9 @@ def _pair_row(pair: PairEntry, shelf: Shelf) -> ModelRow:
         loads=pair.id,
     )
     if pair.id == STARTER:
-        return replace(row, actions=("chat", "verify") if ready else ("chat",))
+        return _with_options(replace(row, actions=("chat", "options", "verify") if ready else ("chat",)), shelf)
     if ready:
-        return replace(row, actions=("chat", "verify", "repair", "delete"))
+        return _with_options(replace(row, actions=("chat", "options", "verify", "repair", "delete")), shelf)
     return replace(row, actions=(_get(fit), "delete") if pair.state == "incomplete" else (_get(fit),))
 
 
@@ -168,7 +178,7 @@ def _installed_row(model: InstalledModel, shelf: Shelf) -> ModelRow:
     names = [pair.name for pair in shelf.pairs if pair.id in model.used_by]
     actions: list[Action] = []
     if model.state == "ready" and not model.is_draft:
-        actions.append("chat")
+        actions += ["chat", "options"]
     if model.state == "importable":
         actions.append("import")
     if model.source == "hub cache":
@@ -177,7 +187,7 @@ def _installed_row(model: InstalledModel, shelf: Shelf) -> ModelRow:
         actions.append("forget")  # the user's own
     elif model.source != "lm studio":
         actions += ["verify"] if model.id == STARTER else ["verify", "delete"]
-    return ModelRow(
+    row = ModelRow(
         model.id,
         "ready",
         display_name(model),
@@ -194,6 +204,13 @@ def _installed_row(model: InstalledModel, shelf: Shelf) -> ModelRow:
         bytes=model.bytes,
         loads=shelf.pair_of(model),
     )
+    return _with_options(row, shelf)
+
+
+def _with_options(row: ModelRow, shelf: Shelf) -> ModelRow:
+    """``row`` with how it will be kept in memory among its facts, where that was chosen."""
+    options = shelf.options_of(row.loads)
+    return replace(row, facts=(*row.facts, *pair_words(options.kv_bits, options.draft_bits)))
 
 
 def _hub_row(model: HubModel, shelf: Shelf) -> ModelRow:

@@ -13,6 +13,12 @@ def pair_words(kv_bits: int | None, draft_bits: int | None) -> list[str]:
     return words + ([tr("draft {bits} bit", bits=draft_bits)] if draft_bits is not None else [])
 
 
+def short_pair_words(kv_bits: int | None, draft_bits: int | None) -> list[str]:
+    """The same where there is little room."""
+    words = [tr("{bits}-bit cache", bits=kv_bits)] if kv_bits is not None else []
+    return words + ([tr("{bits}-bit draft", bits=draft_bits)] if draft_bits is not None else [])
+
+
 def request_words(request: GenerationRequest) -> list[str]:
     """What a request asks of the engine, where that is not the default."""
     words = [tr("exact")] if request.exact else []

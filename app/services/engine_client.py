@@ -82,7 +82,7 @@ class EngineClient(QObject):
     ``learning(TrainingEvent)``; ``learning_ended(Failure | None)`` once per run or pause; ``draft_changed(PairInfo)``.
     ``lending`` tells of answers for other programs.
 
-    ``options_of(pair)`` says how to load a pair; ``asked`` is how the last one was to be loaded.
+    ``options_of(pair)`` says how to load a pair; ``asked_pair`` is the last that was to be loaded, ``asked`` how.
     """
 
     state_changed = Signal(EngineState)
@@ -114,7 +114,7 @@ class EngineClient(QObject):
         self.pair = ""
         self.last_pair = ""  # the last one that could be loaded
         self.options_of: Callable[[str], LoadOptions] = lambda _pair: OPTIONS
-        self.asked = OPTIONS
+        self.asked_pair, self.asked = "", OPTIONS
         self._last_id = 0
         self._job: _Job | None = None
         self._count_job: _Job | None = None
@@ -148,7 +148,7 @@ class EngineClient(QObject):
         Without ``check_memory`` also one that does not seem to fit this machine is loaded.
         """
         self._job = self._leave_pair("load")
-        self.pair, options = pair, self.options_of(pair)
+        self.pair, self.asked_pair, options = pair, pair, self.options_of(pair)
         self.asked = options if check_memory else replace(options, memory_bytes=0)
         self._set_state(EngineState.LOADING)
         self._load.emit(self._job.id, pair, self._job.cancel, self.asked)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -15,17 +16,20 @@ from app.core.downloads import Trouble
 from app.core.figures import size
 from app.core.model_rows import Shelf
 from app.core.os_words import reason
+from app.core.pair_options import PairOptions
 from app.core.suggestion import suggested
 from app.core.words import tr, trn
 from app.services.background import Background
 from app.services.downloads import Downloads, trouble
+from app.services.pair_options import PairOptionsService
 from app.services.settings import KeyValueStore
 from app.store import StoreError
 from engine import SlipstreamError, models
 from engine.models.download_types import REPAIR, DownloadPlan
 from engine.models.entries import PairEntry
 from engine.models.paths import models_folder
-from engine.models.store_types import HubModel, InstalledModel
+from engine.models.store_types import Fit, HubModel, InstalledModel
+from engine.options import BITS
 
 CONTEXTS = (4_096, 8_192, 16_384, 32_768, 65_536, 131_072, 262_144)
 CONTEXT = 32_768
@@ -59,9 +63,12 @@ class Library(QObject):
     told = Signal(str)
     went_wrong = Signal(object)
 
-    def __init__(self, downloads: Downloads, store: KeyValueStore, parent: QObject | None = None):
+    def __init__(
+        self, downloads: Downloads, store: KeyValueStore, pair_options: PairOptionsService, parent: QObject | None = None
+    ):
         super().__init__(parent)
-        self._downloads, self._store = downloads, store
+        self._downloads, self._store, self._pair_options = downloads, store, pair_options
+        pair_options.changed.connect(lambda _pair: self.refresh())
         self._background = Background(self)
         self.shelf = Shelf()
         self.context = CONTEXT
@@ -81,8 +88,9 @@ class Library(QObject):
         self._look_id += 1
         look, context, found = self._look_id, self.context, self._found
         folders, fetched = self.folders, dict(self._store.setting(DRAFTS, {}))
+        options = self._pair_options.all
         self._background.run(
-            lambda: read_shelf(found, context, folders, fetched),
+            lambda: read_shelf(found, context, folders, fetched, options),
             lambda shelf: self._on_shelf(look, shelf),
             self._on_trouble,
             "look at models",
@@ -93,6 +101,11 @@ class Library(QObject):
         if tokens != self.context:
             self.context = tokens
             self.refresh()
+
+    def examine(self, pair: str, then: Callable[[Possible], None]) -> None:
+        """Calls ``then`` with what ``pair`` can be loaded with at the chosen context."""
+        context = self.context
+        self._background.run(lambda: _possible(pair, context), then, lambda _error: then(Possible()), "look at options")
 
     def search(self, text: str) -> None:
         """Asks the hub; ``changed`` follows. An empty text empties the list, and only the latest answer counts."""
@@ -282,16 +295,36 @@ class Library(QObject):
         self.job_changed.emit()
 
 
-def read_shelf(found: tuple[HubModel, ...], context: int, folders: list[str], fetched: dict[str, str]) -> Shelf:
+@dataclass(frozen=True, slots=True)
+class Possible:
+    """What a pair can be loaded with: ``refused`` says why not, by the option's name; ``fits`` is by bits of keys and values."""
+
+    refused: dict[str, str] = field(default_factory=dict)
+    fits: dict[int | None, Fit | None] = field(default_factory=dict)
+
+
+def _possible(pair: str, context: int) -> Possible:
+    return Possible(models.refused_options(pair), {bits: models.fits(pair, context, kv_bits=bits) for bits in (None, *BITS)})
+
+
+def read_shelf(
+    found: tuple[HubModel, ...],
+    context: int,
+    folders: list[str],
+    fetched: dict[str, str],
+    options: Mapping[str, PairOptions] = MappingProxyType({}),
+) -> Shelf:
     """Looks at the catalog and the folders of this machine. Takes a while: not for the window's thread."""
     pairs, installed = tuple(models.list_pairs()), models.installed()
     known_paths = {model.path for model in installed}
     others = [Path(folder) for folder in folders if Path(folder) not in known_paths]
     installed += [model for folder in others if (model := _opened(folder)) is not None]
-    known: list[tuple[str, str | InstalledModel | HubModel]] = [(pair.id, pair.id) for pair in pairs]
-    known += [(model.id, model) for model in installed] + [(model.repository, model) for model in found]
-    fits = {name: fit for name, model in known if (fit := models.fits(model, context)) is not None}
-    return Shelf(pairs, tuple(installed), found, fits, _drafts(installed, fetched))
+    shelf = Shelf(pairs, tuple(installed), found, drafts=_drafts(installed, fetched), options=options)
+    known: list[tuple[str, str | InstalledModel | HubModel, str]] = [(pair.id, pair.id, pair.id) for pair in pairs]
+    known += [(model.id, model, shelf.pair_of(model)) for model in installed]
+    known += [(model.repository, model, model.repository) for model in found]
+    judged = ((name, models.fits(model, context, kv_bits=shelf.options_of(loads).kv_bits)) for name, model, loads in known)
+    return replace(shelf, fits={name: fit for name, fit in judged if fit is not None})
 
 
 def _drafts(installed: list[InstalledModel], fetched: dict[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from app.services.learning import Learning
 from app.services.library import Library
 from app.services.meter_feed import MeterFeed
 from app.services.server import LocalServer
+from app.services.pair_options import PairOptionsService
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
 from app.services.transfer import Transfer
@@ -39,6 +40,8 @@ class Services(QObject):
         self.recovered = self.store.recover()
         self.settings = SettingsService(self.store, self)
         self.client = EngineClient(loader, self)
+        self.pair_options = PairOptionsService(self.store, self)
+        self.client.options_of = self.pair_options.load_options
         self.meter = MeterFeed(self.client, self)
         self.conversation = Conversation(self.store, self.client, self.settings, self)
         self.shelf = Shelf(self.store, self.conversation, self)
@@ -51,7 +54,7 @@ class Services(QObject):
         self.server = LocalServer(self.client, self.settings, self)
         self.updates = Updates(self.store, self.settings, self)
         self.downloads = Downloads(self.store, self)
-        self.library = Library(self.downloads, self.store, self)
+        self.library = Library(self.downloads, self.store, self.pair_options, self)
         self._closed = False
 
     def catch_up(self) -> None:

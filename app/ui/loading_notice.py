@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.core.engine_words import engine_words
+from app.core.option_words import pair_words
 from app.core.words import tr
 from app.services.engine_client import EngineClient, EngineState
 from app.ui.load_report import LoadReportDialog
@@ -15,6 +16,7 @@ from app.worker import Failure
 from engine import PairInfo
 
 if TYPE_CHECKING:
+    from app.ui.banner import Second
     from app.ui.main_window import MainWindow
 
 
@@ -47,10 +49,21 @@ class LoadingNotice(QObject):
             self._window.banner.show_message(" ".join(engine_words(notice) for notice in info.notices))
 
     def _on_failed(self, failure: Failure) -> None:
-        """Where the pair before stays loaded, nothing has to be mended."""
-        if self._client.state is EngineState.READY:
-            self._window.banner.show_message(engine_words(failure.message), until="chat")
+        """Where the pair before stays loaded, nothing has to be mended; what an option may have to do with it is said."""
+        asked, banner, text = self._client.asked, self._window.banner, engine_words(failure.message)
+        options = " · ".join(pair_words(asked.kv_bits, asked.draft_bits))
+        if options:
+            text = tr("{what} It was to be loaded with: {options}.", what=text, options=options)
+        pair, ready = self._client.asked_pair, self._client.state is EngineState.READY
+        second: Second | None = None
+        if options or failure.too_large:
+            name = self._window.models.name_of(pair)
+            second = tr("Options of this model …"), lambda: self._window.model_manager.show_options(pair, name)
+        if ready:
+            banner.show_message(text, until="chat", second=second)
             self._window.fill_models()
+        elif second is not None and not failure.is_bug:
+            banner.show_message(text, *self.way_back(), until="ready", second=second)
         else:
             self._window.show_failure(failure)
 

@@ -6,6 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QPushButton, QToolButton, QWidget
 
 from app.core.engine_words import engine_words
+from app.core.option_words import pair_words, short_pair_words
 from app.core.words import tr
 from app.services.engine_client import EngineState
 from app.ui import theme
@@ -44,6 +45,9 @@ class ModelPicker(QWidget):
         self.details.setAccessibleName(tr("Model details"))
         self.details.setToolTip(tr("What was loaded and how"))
         self.details.clicked.connect(self.report_asked)
+        self.options = QLabel()
+        self.options.setAccessibleName(tr("How the model is kept in memory"))
+        self.options.hide()
         self.box = QComboBox()
         self.box.setAccessibleName(tr("Model"))
         self.box.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
@@ -56,7 +60,7 @@ class ModelPicker(QWidget):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.S)
         layout.addWidget(self.state, 0, Qt.AlignmentFlag.AlignRight)
-        for widget in (self.progress, self.load, self.box, self.details):
+        for widget in (self.progress, self.load, self.box, self.options, self.details):
             layout.addWidget(widget)
         self.setFocusProxy(self.box)
 
@@ -100,6 +104,7 @@ class ModelPicker(QWidget):
         self.load.setVisible(warn)
         self.details.setVisible(info is not None)
         self.details.setIcon(theme.icon("info", theme.current().quiet))
+        self._show_options(info)
         words = ""
         if info is not None:
             length = info.block_length
@@ -110,6 +115,14 @@ class ModelPicker(QWidget):
             words = f"{info.name} · {draft} · {device} · {context}"
             words = " · ".join((words, *map(engine_words, info.notices)))
         self.box.setToolTip(tip(words))
+
+    def _show_options(self, info: PairInfo | None) -> None:
+        """Beside the name, where the model is not kept as it comes."""
+        kept = (info.kv_bits, info.draft_bits) if info is not None else (None, None)
+        self.options.setText(" · ".join(short_pair_words(*kept)))
+        self.options.setToolTip(" · ".join(pair_words(*kept)))
+        self.options.setVisible(bool(self.options.text()))
+        theme.tint(self.options, theme.current().quiet)
 
     def show_progress(self, progress: LoadProgress) -> None:
         """One step of loading."""

@@ -273,9 +273,9 @@ class WindowActions:
             self._window.banner.show_message(engine_words(str(error)))
             return []
 
-    def load_model(self, pair: str) -> None:
+    def load_model(self, pair: str, check_memory: bool = True) -> None:
         """Loads a pair; it is remembered once that worked. The chat and what is being written stay."""
-        self._services.client.load(pair)
+        self._services.client.load(pair, check_memory)
 
     def reload_model(self) -> None:
         """Loads the chosen pair again, after an error."""
@@ -284,6 +284,11 @@ class WindowActions:
     def unload_model(self) -> None:
         """Gives the model's memory back."""
         self._services.client.unload()
+
+    def show_pair_options(self) -> None:
+        """Asks how the chosen pair is to be kept in memory."""
+        pair = self._services.client.pair or self._services.settings.current.pair
+        self._window.model_manager.show_options(pair, self._window.models.name_of(pair))
 
     def show_load_report(self) -> None:
         """Says what was loaded and how."""

@@ -41,16 +41,21 @@ class AttentionTarget:
 
         Raises ``ModelError`` where the shapes say already that the model cannot run on such a cache.
         """
-        refused = f"The cache of {self.family!r} models cannot be kept in {bits} bits"
         if type(self) is not AttentionTarget or not self.capabilities.rollback:
-            raise ModelError(f"{refused}, only that of plain attention models can: load it without kv_bits.")
+            raise ModelError(
+                f"The cache of {self.family!r} models cannot be kept in {bits} bits, only that of plain attention models can: load "
+                "it without kv_bits."
+            )
         cache = make_prompt_cache(self.model)
         self.model(mx.zeros((1, 1), dtype=mx.int32), cache=cache)
         sizes = {array.shape[-1] for entry in cache for array in (entry.keys, entry.values)}
         group = next((group for group in KV_GROUPS if all(size % group == 0 for size in sizes)), None)
         if group is None:
             found = ", ".join(map(str, sorted(sizes)))
-            raise ModelError(f"{refused}: its heads of size {found} do not divide into groups of 32. Load it without kv_bits.")
+            raise ModelError(
+                f"The cache of {self.family!r} models cannot be kept in {bits} bits: its heads of size {found} do not divide into "
+                "groups of 32. Load it without kv_bits."
+            )
         return group
 
     def quantise_cache(self, bits: int) -> None:
@@ -60,8 +65,10 @@ class AttentionTarget:
         try:
             mx.eval(self.forward(mx.array([0, 1]), self.make_cache()).logits)
         except (AttributeError, IndexError, TypeError, ValueError, RuntimeError) as error:  # it reads the cache itself
-            refused = f"The cache of {self.family!r} models cannot be kept in {bits} bits"
-            raise ModelError(f"{refused}: its attention reads it in its own way. Load it without kv_bits.") from error
+            raise ModelError(
+                f"The cache of {self.family!r} models cannot be kept in {bits} bits: its attention reads it in its own way. Load "
+                "it without kv_bits."
+            ) from error
 
     def make_cache(self) -> Cache:
         cache = make_prompt_cache(self.model)

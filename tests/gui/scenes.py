@@ -13,6 +13,7 @@ from PySide6.QtCore import QCoreApplication, QUrl
 from PySide6.QtWidgets import QApplication, QWidget
 
 from app.core.chat import Attachment
+from app.core.pair_options import PairOptions
 from app.core.updates import Release
 from app.services.engine_client import EngineState
 from app.services.server import ServerState
@@ -169,6 +170,23 @@ def port_taken(window: MainWindow) -> QWidget:
     dialog = newest(lambda: window.do.show_settings(server=True))
     pump(0.05)
     return dialog
+def pair_options(window: MainWindow) -> QWidget:
+    """How the model is kept in memory, all its words on show."""
+    dialog = newest(window.do.show_pair_options)
+    dialog.anyway.setChecked(True)  # type: ignore[attr-defined]
+    pump(0.3)
+    return dialog
+
+
+def with_options(window: MainWindow) -> MainWindow:
+    """Side by side with every option of the engine, named where it counts."""
+    services = window.services
+    services.pair_options.keep("scripted", PairOptions(8, 4))
+    window.do.reload_model()
+    idle(window)
+    options = services.conversation.options
+    options.set(replace(options.current, exact=True, sparse=0.5))
+    return ask(window, "compare")
 
 
 def filled(window: MainWindow) -> QWidget:
@@ -182,6 +200,8 @@ def filled(window: MainWindow) -> QWidget:
 
 
 SCENES: dict[str, Scene] = {
+    "pair-options": pair_options,
+    "with-options": with_options,
     "new-chat": lambda window: window,
     "chat": ask,
     "side-by-side": lambda window: ask(window, "compare"),

@@ -160,7 +160,7 @@ def test_an_opened_folder_stays_in_the_lists_until_it_is_removed_from_them(qtbot
     wait_ready(qtbot, window.services.client)
     assert window.services.client.pair == str(folder)
     wait_row(qtbot, manager, str(folder))
-    assert shown_actions(manager) == {"chat", "forget"}
+    assert shown_actions(manager) == {"chat", "options", "forget"}
     press(qtbot, manager, "forget")
     qtbot.waitUntil(lambda: "My Model" not in names(manager), timeout=20_000)
     assert folder.is_dir()
@@ -211,7 +211,7 @@ def test_the_delete_key_and_the_menu_of_a_row_do_what_its_buttons_do(qtbot, hub,
     box.reject()
     manager.list.menu_asked.emit(row, QPoint(0, 0))
     menu = manager.findChild(QMenu)
-    assert [entry.text() for entry in menu.actions()] == ["Chat", "Verify", "Repair", "Delete …"]
+    assert [entry.text() for entry in menu.actions()] == ["Chat", "Options …", "Verify", "Repair", "Delete …"]
     menu.actions()[0].trigger()
     menu.close()
     wait_ready(qtbot, window.services.client)

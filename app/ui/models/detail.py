@@ -15,6 +15,7 @@ from app.ui.models.token_box import TokenBox
 
 ACTIONS: tuple[Action, ...] = (
     "chat",
+    "options",
     "get",
     "get anyway",
     "resume",
@@ -26,13 +27,14 @@ ACTIONS: tuple[Action, ...] = (
     "delete",
     "forget",
 )
-MAIN: frozenset[Action] = frozenset(("chat", "get", "get anyway", "resume", "pause", "cancel", "import"))
+MAIN: frozenset[Action] = frozenset(("chat", "options", "get", "get anyway", "resume", "pause", "cancel", "import"))
 
 
 def action_words(action: Action) -> str:
     """What stands on a button."""
     words = {
         "chat": tr("Chat"),
+        "options": tr("Options …"),
         "get": tr("Get"),
         "get anyway": tr("Get anyway"),
         "resume": tr("Resume"),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
+from PySide6.QtWidgets import QWidget
+from shiboken6 import isValid
 
 from app.core.engine_words import engine_words
 from app.core.model_rows import display_name, standing_alone
 from app.core.words import tr
+from app.ui.models.options_dialog import PairOptionsDialog
 from app.ui.models.window import ModelsWindow
 from engine.models.entries import PairEntry
 
@@ -34,8 +37,19 @@ class ModelManager(QObject):
             services = self._window.services
             self.window = ModelsWindow(services.library, services.downloads, self._is_loaded, self._window)
             self.window.chat_asked.connect(self._chat)
+            self.window.options_asked.connect(lambda pair, name: self.show_options(pair, name, self.window))
             self.window.folder_asked.connect(self._window.do.choose_model_folder)
         self.window.open(row_id)
+
+    def show_options(self, pair: str, name: str, parent: QWidget | None = None) -> None:
+        """Asks how ``pair`` is to be kept in memory; it is loaded anew where that is wanted."""
+        services = self._window.services
+        loaded = services.client.info if services.client.pair == pair else None
+        dialog = PairOptionsDialog(name, services.pair_options.of(pair), loaded, parent or self._window)
+        services.library.examine(pair, lambda possible: dialog.show_possible(possible) if isValid(dialog) else None)
+        dialog.kept.connect(lambda options: services.pair_options.keep(pair, options))
+        dialog.load_asked.connect(lambda check_memory: self._window.do.load_model(pair, check_memory))
+        dialog.open()
 
     def loose(self) -> list[PairEntry]:
         """The models on this machine that can be loaded and are in no ready pair of the catalog."""

@@ -43,9 +43,11 @@ SETTLE_MS = 300  # typing rests this long before the hub is asked
 
 
 class ModelsWindow(QWidget):
-    """``chat_asked(pair)``: load this model and chat; ``folder_asked()``: choose a model's folder."""
+    """``chat_asked(pair)``: load this model and chat; ``options_asked(pair, name)``: say how to keep it in memory;
+    ``folder_asked()``: choose a model's folder."""
 
     chat_asked = Signal(str)
+    options_asked = Signal(str, str)
     folder_asked = Signal()
 
     def __init__(self, library: Library, downloads: Downloads, is_loaded: Callable[[str], bool], parent: QWidget | None = None):
@@ -179,6 +181,8 @@ class ModelsWindow(QWidget):
         self.banner.hide()  # it told what came of the last thing
         if action == "chat":
             self.chat_asked.emit(row.loads)
+        elif action == "options":
+            self.options_asked.emit(row.loads, row.name)
         elif action in ("get", "get anyway", "resume"):
             self._downloads.get(row_id)
         elif action == "delete":

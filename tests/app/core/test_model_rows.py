@@ -86,8 +86,8 @@ def test_that_a_download_has_no_draft_is_said_once():
 def test_the_starter_is_never_deleted_and_a_ready_pair_can_be():
     ready = PairEntry("small", "Small", "", "ready", 5, 5, "org/small", None)
     shelf = Shelf((STARTER, ready))
-    assert row(shelf, "starter").actions == ("chat", "verify")
-    assert row(shelf, "small").actions == ("chat", "verify", "repair", "delete")
+    assert row(shelf, "starter").actions == ("chat", "options", "verify")
+    assert row(shelf, "small").actions == ("chat", "options", "verify", "repair", "delete")
 
 
 def test_a_model_of_a_ready_pair_is_listed_with_the_pair_only():
@@ -108,15 +108,15 @@ def test_a_model_whose_draft_is_here_is_chatted_with_as_a_pair():
 @pytest.mark.parametrize(
     ("model", "actions", "source"),
     [
-        (here("org/a"), ("chat", "verify", "repair", "delete"), "hub cache"),
+        (here("org/a"), ("chat", "options", "verify", "repair", "delete"), "hub cache"),
         (here("org/a", state="incomplete", problem="cut short"), ("verify", "repair", "delete"), "hub cache"),
         (here("org/a", is_draft=True), ("verify", "repair", "delete"), "hub cache"),
-        (here("org/a", "lm studio"), ("chat",), "LM Studio"),
+        (here("org/a", "lm studio"), ("chat", "options"), "LM Studio"),
         (here("/m/a.gguf", "lm studio", "importable", path=Path("/m/a.gguf")), ("import",), "LM Studio"),
         (here("/m/a.gguf", "lm studio", "unsupported", path=Path("/m/a.gguf")), (), "LM Studio"),
-        (here("/m/mine", "folder", path=Path("/m/mine")), ("chat", "forget"), "your folder"),
-        (here("starter", "slipstream"), ("chat", "verify"), "Slipstream"),
-        (here("made", "folder", path=models_folder() / "made"), ("chat", "verify", "delete"), "imported"),
+        (here("/m/mine", "folder", path=Path("/m/mine")), ("chat", "options", "forget"), "your folder"),
+        (here("starter", "slipstream"), ("chat", "options", "verify"), "Slipstream"),
+        (here("made", "folder", path=models_folder() / "made"), ("chat", "options", "verify", "delete"), "imported"),
     ],
 )
 def test_only_what_can_be_done_with_a_model_is_offered(model, actions, source):

@@ -13,10 +13,10 @@ def pair_words(kv_bits: int | None, draft_bits: int | None) -> list[str]:
     return words + ([tr("draft {bits} bit", bits=draft_bits)] if draft_bits is not None else [])
 
 
-def short_pair_words(kv_bits: int | None, draft_bits: int | None) -> list[str]:
-    """The same where there is little room."""
-    words = [tr("{bits}-bit cache", bits=kv_bits)] if kv_bits is not None else []
-    return words + ([tr("{bits}-bit draft", bits=draft_bits)] if draft_bits is not None else [])
+def pair_tag(kv_bits: int | None, draft_bits: int | None) -> str:
+    """The same where there is no room for more than the bits, each once: a tool tip has the words."""
+    bits = dict.fromkeys(each for each in (kv_bits, draft_bits) if each is not None)
+    return tr("{bits} bit", bits="/".join(map(str, bits))) if bits else ""
 
 
 def request_words(request: GenerationRequest) -> list[str]:

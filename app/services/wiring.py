@@ -14,8 +14,8 @@ from app.services.engine_client import EngineClient
 from app.services.learning import Learning
 from app.services.library import Library
 from app.services.meter_feed import MeterFeed
-from app.services.server import LocalServer
 from app.services.pair_options import PairOptionsService
+from app.services.server import LocalServer
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
 from app.services.transfer import Transfer

@@ -37,6 +37,9 @@ class CompareView(QWidget):
         self.bar = CompareBar()
         self.prompt = ElidedLabel()
         self.prompt.setAccessibleName(tr("Prompt"))
+        self.options = ElidedLabel()
+        self.options.setAccessibleName(tr("Options of both"))
+        self.options.setFont(theme.figure_font(90))
         self.verdict = QLabel(wordWrap=True)
         self.verdict.setFont(theme.figure_font(110, QFont.Weight.DemiBold))
         self.verdict.setAccessibleName(tr("Verdict"))
@@ -76,7 +79,11 @@ class CompareView(QWidget):
         top.setContentsMargins(theme.L, theme.S, theme.L, 0)
         top.addWidget(self.prompt, 1)
         top.addWidget(self.close_button)
+        options = QHBoxLayout()
+        options.setContentsMargins(theme.L, 0, theme.L, 0)
+        options.addWidget(self.options)
         layout.addLayout(top)
+        layout.addLayout(options)
         layout.addWidget(self.bar)
         layout.addWidget(self.splitter, 1)
         layout.addLayout(foot)
@@ -88,6 +95,8 @@ class CompareView(QWidget):
         self._clock.stop()
         self._comparison, self._running = comparison, None
         self.prompt.setText(" ".join(clean_text(comparison.prompt[:400]).split()))
+        self.options.setText(tr("Both: {options}", options=comparison.options) if comparison.options else "")
+        self.options.setVisible(bool(comparison.options))
         for side, pane in self.panes.items():
             pane.show_name(comparison.side(side).arm.name)
             pane.restart()
@@ -191,9 +200,7 @@ class CompareView(QWidget):
 
     def _details(self) -> str:
         """Tokens per cycle and acceptance of the arms that guess ahead."""
-        comparison, lines = self._comparison, list[str]()
-        if comparison is not None and comparison.options:
-            lines.append(tr("Both: {options}", options=comparison.options))
+        comparison, lines = self._comparison, []
         for arm in comparison.arms if comparison is not None else ():
             statistics = arm.statistics
             if statistics is not None and statistics.acceptance_rate is not None:
@@ -208,6 +215,7 @@ class CompareView(QWidget):
         self.replay_button.setIcon(theme.icon("replay"))
         self.copy_button.setIcon(theme.icon("copy"))
         theme.tint(self.details, theme.current().quiet)
+        theme.tint(self.options, theme.current().quiet)
         self._show_figures()
 
     def _button(self, text: str, icon: str, signal) -> QPushButton:

@@ -6,7 +6,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLabel, QProgressBar, QPushButton, QToolButton, QWidget
 
 from app.core.engine_words import engine_words
-from app.core.option_words import pair_words, short_pair_words
+from app.core.option_words import pair_tag, pair_words
 from app.core.words import tr
 from app.services.engine_client import EngineState
 from app.ui import theme
@@ -119,8 +119,9 @@ class ModelPicker(QWidget):
     def _show_options(self, info: PairInfo | None) -> None:
         """Beside the name, where the model is not kept as it comes."""
         kept = (info.kv_bits, info.draft_bits) if info is not None else (None, None)
-        self.options.setText(" · ".join(short_pair_words(*kept)))
+        self.options.setText(pair_tag(*kept))
         self.options.setToolTip(" · ".join(pair_words(*kept)))
+        self.options.setAccessibleDescription(self.options.toolTip())
         self.options.setVisible(bool(self.options.text()))
         theme.tint(self.options, theme.current().quiet)
 

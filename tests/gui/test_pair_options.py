@@ -40,7 +40,7 @@ def test_what_is_chosen_is_used_at_once_shown_beside_the_name_and_kept(qtbot, wi
     qtbot.mouseClick(dialog.load, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: len(loader.engines) == 2 and window.services.client.state is EngineState.READY, timeout=5_000)
     assert loader.options == LoadOptions(learned=True, kv_bits=8, draft_bits=4)
-    assert window.models.options.text() == "8-bit cache · 4-bit draft" and not window.models.options.isHidden()
+    assert window.models.options.text() == "8/4 bit" and not window.models.options.isHidden()
     assert window.models.options.toolTip() == "keys and values 8 bit · draft 4 bit"
     window.retire()
     assert window.services.shutdown(5.0)

@@ -252,7 +252,7 @@ class MainWindow(QMainWindow):
     def fill_models(self) -> None:
         """Lists the pairs on this machine."""
         pair = self.services.client.pair or self.services.settings.current.pair
-        self.models.fill(self.do.pairs() + self.model_manager.loose(), pair)
+        self.models.fill(self.model_manager.pairs() + self.model_manager.loose(), pair)
 
     def situation(self) -> Situation:
         """What the commands' enabled state depends on."""

@@ -46,7 +46,7 @@ def entries_of(window: MainWindow) -> list[Entry]:
     except StoreError:
         chats = []
     found += [Entry(chat.title, tr("Chat"), partial(window.do.open_chat, chat.id)) for chat in chats]
-    pairs = [(pair.name, pair.id) for pair in window.do.pairs()]
+    pairs = [(pair.name, pair.id) for pair in window.model_manager.pairs()]
     return found + [Entry(name, tr("Model"), partial(window.do.load_model, pair)) for name, pair in pairs]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,6 @@ from PySide6.QtCore import Qt, QTimer, QUrl
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from app.core.chat import Attachment
-from app.core.engine_words import engine_words
 from app.core.export import file_name
 from app.core.words import mark, tr
 from app.services.crashlog import LOG
@@ -24,8 +22,6 @@ from app.ui.meter_details import MeterDetails
 from app.ui.palette import Palette, entries_of
 from app.ui.saving import ask_place
 from app.ui.settings_dialog import SettingsDialog
-from engine import SlipstreamError
-from engine.models import PairEntry, list_pairs
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -264,14 +260,6 @@ class WindowActions:
         self._window.comparing.show_history()
 
     # Models
-
-    def pairs(self) -> list[PairEntry]:
-        """The pairs on this machine; none where the catalog cannot be read, and the banner says why."""
-        try:
-            return [replace(pair, description=tr(pair.description)) for pair in list_pairs()]
-        except SlipstreamError as error:
-            self._window.banner.show_message(engine_words(str(error)))
-            return []
 
     def load_model(self, pair: str, check_memory: bool = True) -> None:
         """Loads a pair; it is remembered once that worked. The chat and what is being written stay."""

@@ -41,7 +41,7 @@ def test_our_words_qt_s_words_and_numbers_change_together_and_back(qapp, spoken)
 def test_what_the_catalog_says_of_models_is_said_in_the_language_of_the_window(qtbot, qapp, spoken, window):
     written = {pair.id: pair.description for pair in list_pairs()}
     speak("de", qapp)
-    said = {pair.id: pair.description for pair in window.do.pairs()}
+    said = {pair.id: pair.description for pair in window.model_manager.pairs()}
     assert said.keys() == written.keys() and not [key for key in said if said[key] == written[key]]
     rows = model_rows(Shelf(tuple(list_pairs())), [])
     assert {row.id: row.about for row in rows}["starter"] == said["starter"]

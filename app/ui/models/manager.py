@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
@@ -13,7 +14,8 @@ from app.core.model_rows import display_name, standing_alone
 from app.core.words import tr
 from app.ui.models.options_dialog import PairOptionsDialog
 from app.ui.models.window import ModelsWindow
-from engine.models.entries import PairEntry
+from engine import SlipstreamError
+from engine.models import PairEntry, list_pairs
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -50,6 +52,14 @@ class ModelManager(QObject):
         dialog.kept.connect(lambda options: services.pair_options.keep(pair, options))
         dialog.load_asked.connect(lambda check_memory: self._window.do.load_model(pair, check_memory))
         dialog.open()
+
+    def pairs(self) -> list[PairEntry]:
+        """The pairs of the catalog; none where it cannot be read, and the banner says why."""
+        try:
+            return [replace(pair, description=tr(pair.description)) for pair in list_pairs()]
+        except SlipstreamError as error:
+            self._window.banner.show_message(engine_words(str(error)))
+            return []
 
     def loose(self) -> list[PairEntry]:
         """The models on this machine that can be loaded and are in no ready pair of the catalog."""

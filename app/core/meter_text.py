@@ -84,7 +84,7 @@ def milliseconds(duration_s: float) -> str:
 
 def details_text(log: CycleLog, snapshot: MeterSnapshot, pair: PairInfo | None) -> str:
     """Everything as text, a line each."""
-    figures = []
+    figures = [tr("for another program")] if snapshot.lent else []
     if snapshot.tokens:
         figures.append(tr("{rate} tok/s", rate=number(snapshot.tok_s, ",.1f")))
     if snapshot.tokens_per_cycle is not None:

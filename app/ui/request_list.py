@@ -14,6 +14,7 @@ from app.services.server import LocalServer
 from app.ui.labels import tip
 
 LOOK_MS = 400
+ROWS_MEASURED = 12  # of all rows it would take long, at every change
 NUMBERS = (3, 4, 5)  # the columns that hold some
 Index = QModelIndex | QPersistentModelIndex
 Role = Qt.ItemDataRole
@@ -75,6 +76,7 @@ class RequestList(QTableView):
         header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
         header.setSectionResizeMode(2, QHeaderView.ResizeMode.Stretch)
         header.setHighlightSections(False)
+        header.setResizeContentsPrecision(ROWS_MEASURED)
         self.setMinimumHeight(self.fontMetrics().height() * 10)
         self._timer = QTimer(self, interval=LOOK_MS)
         self._timer.timeout.connect(self.look)

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from engine import Finished, PrefillProgress
 from engine.server.desk import Desk, Failed, Item, Job
 from engine.server.errors import ApiError
-from engine.server.journal import STATISTICS
+from engine.server.journal import LATE_STATUS, STATISTICS
 from engine.server.metrics import Metrics
 from engine.server.replies import Reply
 
@@ -113,6 +113,7 @@ class Exchange(Response):
     async def _refuse(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
         self._metrics.refused(error.status)
         if self._opened:
+            scope[LATE_STATUS] = error.status
             await self._say(send, _event(error.body()), more=False)
         else:
             await JSONResponse(error.body(), error.status, error.headers)(scope, receive, send)

@@ -14,7 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine import Statistics
 
 KEPT = 100
-STATISTICS = "slipstream.statistics"  # in a request's scope: the figures of its answer
+# In a request's scope: the figures of its answer, and the status of an error that came after the answer had begun.
+STATISTICS, LATE_STATUS = "slipstream.statistics", "slipstream.late_status"
 LONGEST_NAME = 200  # of a path or a program: clients choose them
 
 
@@ -89,5 +90,9 @@ class JournalKeeper:
 
         try:
             await self._app(scope, receive, watched)
+        except Exception:  # becomes an answer further out
+            entry = replace(entry, status=500)
+            raise
         finally:
-            self._journal.put(replace(entry, open=False, statistics=scope.get(STATISTICS)))
+            status = scope.get(LATE_STATUS, entry.status)
+            self._journal.put(replace(entry, status=status, open=False, statistics=scope.get(STATISTICS)))

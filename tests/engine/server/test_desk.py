@@ -69,6 +69,7 @@ class Desked:
 
     def __init__(self, max_waiting: int = 8) -> None:
         self.engine, self.metrics, self.stop = Scripted(), Metrics(), threading.Event()
+        self.journal = Journal()
         self.desk = Desk(max_waiting, self.metrics.see)
         self.desk.use(self.engine)  # type: ignore[arg-type]
         self.metrics.watch(self.desk)
@@ -90,7 +91,7 @@ class Desked:
 
     def client(self) -> TestClient:
         settings = ServerSettings("testserver", local_only=True)
-        return TestClient(Api(self.desk, self.metrics, settings, Journal()).application(), raise_server_exceptions=False)
+        return TestClient(Api(self.desk, self.metrics, settings, self.journal).application(), raise_server_exceptions=False)
 
 
 @pytest.fixture

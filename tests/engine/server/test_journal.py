@@ -1,0 +1,54 @@
+"""The journal has every request with its end and figures, the newest of a bounded number, and never a word of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from engine.server.journal import KEPT, LONGEST_NAME, Journal
+from tests.engine.server.test_desk import NUMBERS, Desked, ask
+
+
+@pytest.fixture
+def desked() -> Iterator[Desked]:
+    made = Desked()
+    yield made
+    made.stop.set()
+    made.thread.join(20)
+
+
+def test_each_kind_of_end_is_noted_with_its_program_and_figures(desked: Desked) -> None:
+    client = desked.client()
+    client.headers["User-Agent"] = "Editor/1.0"
+    client.post("/v1/chat/completions", json=ask("secret words"))
+    client.post("/v1/chat/completions", json=ask("bad"))
+    client.post("/v1/chat/completions", json=ask("bug", stream=True))
+    client.get("/v1/nothing")
+    client.get("/v1/models", headers={"Origin": "https://evil.example"})
+    entries = desked.journal.entries()[::-1]
+    assert [entry.status for entry in entries] == [200, 400, 500, 404, 403]
+    assert [(entry.method, entry.path) for entry in entries[2:4]] == [("POST", "/v1/chat/completions"), ("GET", "/v1/nothing")]
+    assert [entry.statistics for entry in entries] == [NUMBERS, None, None, None, None]
+    assert {entry.client for entry in entries} == {"Editor/1.0"} and not any(entry.open for entry in entries)
+    assert "secret" not in repr(entries)
+
+
+def test_a_fault_of_the_server_itself_is_noted_as_one(desked: Desked, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = desked.client()
+    monkeypatch.setattr(desked.metrics, "text", lambda: 1 / 0)
+    assert client.get("/metrics").status_code == 500
+    assert desked.journal.entries()[0].status == 500
+
+
+def test_it_stays_bounded_in_number_and_in_what_clients_choose() -> None:
+    journal = Journal()
+    first = journal.begin("GET", "/" + "x" * 10_000, "y" * 10_000)
+    assert len(first.path) == len(first.client) == LONGEST_NAME
+    before = journal.version
+    for _ in range(KEPT):
+        journal.begin("GET", "/health", "")
+    journal.put(first)  # ends when it is no longer among the last
+    entries = journal.entries()
+    assert len(entries) == KEPT and first.number not in {entry.number for entry in entries}
+    assert entries[0].number > entries[-1].number and journal.version > before

@@ -56,7 +56,10 @@ def test_a_model_can_be_fetched_with_the_keyboard_alone(qtbot, hub, window, mana
 def test_typing_asks_the_hub_once_it_rests(qtbot, hub, manager):
     offer(hub)
     before = len(hub.requests_for("search="))
+    manager._settle.setInterval(60_000)
     qtbot.keyClicks(manager.search, "model", delay=20)
+    assert manager._settle.isActive() and len(hub.requests_for("search=")) == before
+    manager._settle.setInterval(0)
     qtbot.waitUntil(lambda: manager.list.rows.find(MODEL).isValid(), timeout=20_000)
     asked = hub.requests_for("search=")[before:]
     assert len(asked) == 1 and "search=model" in asked[0].path

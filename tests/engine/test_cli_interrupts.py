@@ -21,7 +21,7 @@ from engine.models import ResolvedPair
 
 ROOT = Path(__file__).parents[2]
 LONG = "Tell the whole history of every rainbow that was ever seen, day after day. " * 200
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 class Process:
@@ -107,7 +107,7 @@ def test_ctrl_c_while_loading_ends_with_one_line(start) -> None:
     code, out, err, seconds = process.end()
     assert (code, out) == (1, "")
     assert visible(err) == "slipstream: Loading was cancelled: nothing was loaded.\n"
-    assert seconds < 20
+    assert seconds < 60
 
 
 def test_ctrl_c_during_prefill_ends_within_a_chunk_and_reports_it(start) -> None:
@@ -119,7 +119,7 @@ def test_ctrl_c_during_prefill_ends_within_a_chunk_and_reports_it(start) -> None
     record = json.loads(out)
     assert (code, visible(err)) == (1, "")
     assert (record["finish_reason"], record["text"], record["token_ids"]) == ("cancelled", "", [])
-    assert record["prompt_tokens"] > 2500 and seconds < 5
+    assert record["prompt_tokens"] > 2500 and seconds < 20
 
 
 def test_ctrl_c_during_decoding_keeps_what_was_said(start) -> None:
@@ -129,7 +129,7 @@ def test_ctrl_c_during_decoding_keeps_what_was_said(start) -> None:
     code, out, err, seconds = process.end()
     assert code == 1 and said and (said + out).endswith("\n")
     assert re.search(r"\d+ tokens · .* · ended by cancelled\n$", visible(err))
-    assert "Traceback" not in err and seconds < 5
+    assert "Traceback" not in err and seconds < 20
 
 
 def test_ctrl_c_during_a_benchmark_ends_it_with_what_there_is(start) -> None:

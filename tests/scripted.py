@@ -13,6 +13,7 @@ from engine import (
     ContextOverflow,
     Cycle,
     Event,
+    ExactnessProgress,
     Fallback,
     Finished,
     GenerationRequest,
@@ -71,6 +72,9 @@ class Script:
     learning_step_s: float = 0.0
     learning_figures: tuple[float, float] = (3.0, 3.3)
     learning_error: Exception | None = None
+    measuring_steps: int = 0  # of an exact answer, until its pair is measured
+    measuring_step_s: float = 0.0
+    reads_in_part: bool = True
 
 
 _VOCABULARY: dict[str, int] = {}  # one id per piece, shared by all modes, so that differing texts differ in their ids
@@ -103,7 +107,7 @@ class ScriptedEngine:
         self.info = PairInfo(
             pair, "Scripted pair", "scripted", "cpu", "float32", script.context_length, draft,
             script.block_length if draft else 0, None if draft else "This model has no draft.", 1_000_000,
-            thinking_switch=script.thinking_switch, notices=script.notices,
+            thinking_switch=script.thinking_switch, notices=script.notices, reads_in_part=script.reads_in_part,
             kv_bits=options.kv_bits if options else None, draft_bits=options.draft_bits if options else None,
         )  # fmt: skip
 
@@ -174,6 +178,7 @@ class ScriptedEngine:
 class _Answer:
     def __init__(self, engine: ScriptedEngine, request: GenerationRequest, cancel: threading.Event, prompt_tokens: int):
         self.script, self.request, self.cancel, self.prompt_tokens = engine.script, request, cancel, prompt_tokens
+        self.engine = engine
         wants_draft = request.mode in ("auto", "dflash") and engine.script.has_draft and not engine.script.fallback
         self.mode: Mode = "dflash" if wants_draft else "baseline"
         self.block = request.block_length or engine.script.block_length
@@ -189,8 +194,20 @@ class _Answer:
     def now(self) -> float:
         return time.monotonic() - self.begun
 
+    def measuring(self) -> Iterator[Event]:
+        """As the engine does for the first exact answer: nothing is known where it was cancelled."""
+        steps = self.script.measuring_steps
+        if not self.request.exact or self.request.mode == "baseline" or self.engine.info.exact_widths is not None:
+            return
+        for step in range(1, steps + 1):
+            if self.cancel.wait(self.script.measuring_step_s):
+                return
+            yield ExactnessProgress(step / steps)
+        self.engine.info = replace(self.engine.info, exact_widths=tuple(range(2, self.script.block_length + 1)))
+
     def events(self) -> Iterator[Event]:
         script = self.script
+        yield from self.measuring()
         for step in range(1, script.prefill_steps + 1):
             if self.cancel.wait(script.prefill_s):
                 yield self.finished("cancelled")

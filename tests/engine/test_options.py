@@ -17,7 +17,7 @@ from engine.models import ResolvedPair
 from engine.targets.attention import AttentionTarget
 from engine.targets.protocol import Cache, TargetShape
 from engine.targets.registry import make_target
-from tests.engine.targets.hybrids import hybrid
+from tests.engine.targets.hybrids import HYBRIDS, hybrid
 from tests.engine.targets.sliding_families import sliding_target
 from tests.engine.tiny import VOCAB, build_target, copy_tokenizer, target_config, write_draft, write_target
 
@@ -107,6 +107,15 @@ def test_both_modes_agree_with_one_another_under_the_same_options(pair: str, opt
     assert all(isinstance(end, Finished) for end in ends)
     assert ends[0].token_ids == ends[1].token_ids == ends[2].token_ids and ends[1].statistics.proposed > 0
     engine.close()
+
+
+def test_a_pair_says_whether_a_prompt_can_be_read_in_part(pair: str, tmp_path: Path, starter: ResolvedPair) -> None:
+    recurrent = write_target(tmp_path / "recurrent", "lfm2", vocab_size=49152, **HYBRIDS["lfm2"][2])
+    copy_tokenizer(starter.target, recurrent)
+    for name, bits, able in ((pair.split("+")[0], None, True), (pair, 8, False), (str(recurrent), None, False)):
+        engine = load(name, options=LoadOptions(kv_bits=bits))
+        assert engine.info.reads_in_part == able, name
+        engine.close()
 
 
 @pytest.mark.parametrize("bits", [4, 8])

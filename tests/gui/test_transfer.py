@@ -224,6 +224,8 @@ def test_times_and_options_of_an_imported_chat_that_cannot_be_are_put_right(qtbo
     chat = window.services.conversation.chat
     assert chat.id != rich.id and len(window.sidebar.chats.chat_ids()) == 2
     assert chat.options == {"system": "5", "temperature": 2.0, "top_k": 0}
+    for words in ("1 chat was imported. In “", "option “temperature” cannot be", "option “top_k” cannot be 'many'"):
+        assert words in window.banner.text
     for name in ("x.md", "x.json"):
         window.do.write_export(tmp_path / name)
         assert (tmp_path / name).exists()

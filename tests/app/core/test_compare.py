@@ -223,3 +223,10 @@ def test_a_record_of_a_newer_version_is_read_as_far_as_it_is_known():
     record = json.loads(json.dumps(to_record(replace(compared(answer(FAST, words=WORDS)), pair=PAIR))))
     record["pair"]["colour"] = record["left"]["finished"]["statistics"]["joules"] = 3
     assert from_record(record).verdict_line() == "3.5x · identical, 8 tokens"
+
+
+def test_a_record_from_before_options_were_kept_has_none():
+    record = json.loads(json.dumps(to_record(compared(answer(FAST, words=WORDS)))))
+    del record["settings"], record["options"]
+    back = from_record(record)
+    assert (back.settings, back.options) == ({}, "") and back.verdict_line() == "3.5x · identical, 8 tokens"

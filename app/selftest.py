@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from app.display import has_display
 from engine.models.paths import cache_folder, data_folder, resources_folder
 
@@ -126,6 +124,8 @@ def _outside(folder: Path) -> Path:
 
 
 def _no_second_process() -> str:
+    import psutil  # not above: the doctor imports this page whatever is missing
+
     process = psutil.Process()
     others = [child for child in process.children(recursive=True) if child.status() != psutil.STATUS_ZOMBIE]  # those have ended
     if others:

@@ -292,7 +292,9 @@ def _doctor(arguments: argparse.Namespace) -> int:
     from engine.bench.doctor import check_line, examine, summary_line
 
     tell = None if arguments.json else lambda check: print(check_line(check), flush=True)
-    report = examine(arguments.checks[1], arguments.network, tell)
+    # Some libraries print when a part of them is missing, which is no part of the JSON.
+    with contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext():
+        report = examine(arguments.checks[1], arguments.network, tell)
     print(_json(report, sys.stdout) if arguments.json else summary_line(report))
     return 0 if report["ok"] else 1
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.models.checkpoint import parse_json
+
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -45,7 +47,7 @@ def kept(folder: Path, kind: str, identity: Sequence[str], parse: Callable[[dict
     """The same where it is kept already and can be read, None elsewhere."""
     file = _file(folder, kind, identity)
     try:
-        return parse(json.loads(file.read_text(encoding="utf-8")))
+        return parse(parse_json(file.read_bytes()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

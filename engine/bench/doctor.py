@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -22,6 +24,7 @@ class Verdict:
     action: str = ""
 
 
+RIGHTS = "check the owner and rights of it and of the folders around it."
 Examination = tuple[str, Callable[[], Verdict]]  # its name, and what looks
 
 
@@ -45,6 +48,12 @@ def shown(path: Path) -> str:
         return str(path)
 
 
+def typed(path: str) -> str:
+    """What ``shown`` gave as a shell takes it: blanks are quoted, the ~ for the home folder is not."""
+    home, rest = path[:2], path[2:]
+    return home + shlex.quote(rest) if home == f"~{os.sep}" else shlex.quote(path)
+
+
 def one_line(error: BaseException) -> str:
     """The first line of an error, with its kind where it says nothing."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200].rstrip(".: ")
@@ -62,6 +71,8 @@ def examine(
     for name, look in (*_own(network), *more):
         try:
             verdict = look()
+        except PermissionError as error:
+            verdict = failed(f"{shown(Path(error.filename or ''))} cannot be read ({error.strerror})", RIGHTS)
         except Exception as error:  # the report must be complete whatever is broken
             verdict = failed(f"could not be examined ({type(error).__name__}: {one_line(error)})", "install Slipstream again.")
         checks.append({"name": name, **asdict(verdict)})

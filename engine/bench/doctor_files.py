@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import errno
 import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from engine.bench.doctor import Verdict, failed, ok, shown, warning
+from engine.bench.doctor import Verdict, failed, ok, shown, typed, warning
 from engine.models import paths
+from engine.models.checkpoint import parse_json
 from engine.models.hub_paths import hub_cache
 from engine.models.room import RESERVE_BYTES, free_bytes, gigabytes
 
@@ -19,19 +20,25 @@ FOLDERS: dict[str, Callable[[], Path]] = {
     "cache folder": paths.cache_folder,
     "hub cache": hub_cache,
 }
+WHAT_HELPS = {
+    errno.ENOSPC: "free some space on its disk",
+    errno.EDQUOT: "free some of the space that you may use on its disk",
+    errno.ENOTDIR: "move the file away that is where a folder should be",
+}
 MOVE = {"hub cache": "let HF_HOME name another folder.", "data folder": "let SLIPSTREAM_HOME name another folder."}
 
 
 def folder(name: str) -> Verdict:
     """Whether a folder can be written, or made, and how much room its disk has. Nothing is left behind."""
     path = FOLDERS[name]().absolute()
-    place = next(parent for parent in (path, *path.parents) if parent.exists())
-    action = f"check its owner and rights, or {MOVE.get(name, MOVE['data folder'])}"
     try:
+        place = next(parent for parent in (path, *path.parents) if parent.exists())
         with tempfile.TemporaryFile(dir=place) as file:
             file.write(b"ok")
     except OSError as error:
         what = f"{shown(path)} cannot be written ({error.strerror})"
+        first = WHAT_HELPS.get(error.errno or 0, "check its owner and rights and those of the folders around it")
+        action = f"{first}, or {MOVE.get(name, MOVE['data folder'])}"
         return failed(what, action) if name == "data folder" else warning(what, action)  # the rest can do without
     free = free_bytes(place)
     words = f"{shown(path)}, {gigabytes(free)} free" + ("" if place == path else " (not made yet)")
@@ -45,7 +52,7 @@ def measurements() -> Verdict:
     damaged = []
     for file in sorted(place.glob("*.json")) if place.is_dir() else ():
         try:
-            json.loads(file.read_text(encoding="utf-8"))
+            parse_json(file.read_bytes())
             kinds[file.stem.rpartition("-")[0]] += 1
         except (OSError, ValueError):
             damaged.append(file.name)
@@ -95,13 +102,14 @@ def starter() -> Verdict:
 def models() -> Verdict:
     """What else lies on this machine."""
     from engine.models import installed, list_downloads
+    from engine.models.starter import STARTER_ID
 
     found, unfinished = installed(), list_downloads()
     words = f"{len(found)} on this machine, {gigabytes(sum(model.bytes for model in found))}"
     words += f"; {len(unfinished)} unfinished downloads" if unfinished else ""
-    broken = [model for model in found if model.state == "incomplete"]
+    broken = [model for model in found if model.state == "incomplete" and model.id != STARTER_ID]  # it has a line of its own
     if broken:
-        name = shown(broken[0].path) if broken[0].id == str(broken[0].path) else broken[0].id
+        name = typed(shown(broken[0].path)) if broken[0].id == str(broken[0].path) else broken[0].id
         what = f"{words}; {len(broken)} cannot be used, {name} among them"
         return warning(what, f"run `slipstream models verify {name}`, which says what is wrong, or remove it.")
     return ok(words)

@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from engine.info import PairInfo
 from engine.sysctl import system_text
 
 
 def environment(pair: PairInfo) -> dict[str, Any]:
     """What a reader needs to repeat or to distrust the numbers."""
+    import psutil  # not above: the doctor takes ``processor`` from here whatever is missing
+
     versions = {name: importlib.metadata.version(name) for name in ("mlx", "mlx-lm")}
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import platformdirs
-
 APP_NAME = "Slipstream"
 
 
@@ -17,6 +15,8 @@ def _override() -> Path | None:
 
 def data_folder() -> Path:
     """Chats, models and everything that must survive."""
+    import platformdirs  # here and below not above: where it is missing the doctor still has to start
+
     return _override() or Path(platformdirs.user_data_dir(APP_NAME, appauthor=False))
 
 
@@ -27,6 +27,8 @@ def models_folder() -> Path:
 
 def cache_folder() -> Path:
     """What can be made again: interrupted downloads, measurements."""
+    import platformdirs
+
     override = _override()
     return override / "cache" if override else Path(platformdirs.user_cache_dir(APP_NAME, appauthor=False))
 

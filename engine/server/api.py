@@ -155,7 +155,8 @@ class Api:
         if error.status_code == 405:
             problem = ApiError(405, f"{place} is not possible: use {(error.headers or {})['Allow']}.", code="method_not_allowed")
         else:
-            message = f"{place} is no address of this server: they begin with /v1, as /v1/chat/completions."
+            offered = "/v1/chat/completions and /v1/completions" if request.url.path.startswith("/v1/") else "addresses under /v1"
+            message = f"{place} is not offered here: use {offered}."
             problem = ApiError(error.status_code, message, code="unknown_url")
         self._metrics.refused(problem.status)
         return JSONResponse(problem.body(), problem.status, error.headers)

@@ -54,7 +54,9 @@ def as_api_error(error: Exception, refused: bool, place: str = "messages") -> Ap
         return error
     text = " ".join(str(error).split())
     if isinstance(error, ContextOverflow):
-        return ApiError(400, text, code="context_length_exceeded", param=place)
+        # Clients that shorten a chat by themselves look for the first words.
+        text = f"This model's maximum context length is {error.context_length:,} tokens and the prompt has {error.prompt_tokens:,}"
+        return ApiError(400, f"{text}: shorten it or start a new chat.", code="context_length_exceeded", param=place)
     if isinstance(error, RequestError) or (refused and isinstance(error, SlipstreamError)):
         named = _NAMED.match(text)
         fields = GenerationRequest.__dataclass_fields__

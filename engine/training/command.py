@@ -10,8 +10,6 @@ from typing import TextIO
 
 from engine.bench.suite import read_suite
 from engine.errors import RequestError
-from engine.models import resolve_pair
-from engine.models.starter import ensure_starter
 from engine.training.settings import (
     DataProgress,
     DraftPlan,
@@ -63,6 +61,9 @@ def train_draft(arguments: argparse.Namespace, cancel: threading.Event, out: Tex
     if arguments.seed < 0:
         raise RequestError(f"seed is {arguments.seed}: choose 0 or more.")
     _check_output(arguments.output, arguments.restart)
+    from engine.models import resolve_pair
+    from engine.models.starter import ensure_starter
+
     pair = ensure_starter() if arguments.target == "starter" else resolve_pair(arguments.target)
 
     import mlx.core as mx  # only once the command is known to be right

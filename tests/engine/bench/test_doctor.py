@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,16 @@ def test_a_part_that_cannot_be_imported_is_named_and_the_rest_is_still_examined(
     assert found["catalog"]["state"] == "ok" and len(found) == 22
 
 
+@pytest.mark.parametrize("package", ["psutil", "filelock"])
+def test_a_package_that_is_missing_does_not_keep_the_doctor_from_its_report(tmp_path: Path, package: str) -> None:
+    (tmp_path / f"{package}.py").write_text(f"raise ImportError('no {package}')")
+    done = in_its_own_process(tmp_path / "home", path=str(tmp_path))
+    assert "Traceback" not in done.stderr and done.returncode == 1
+    found = checks(json.loads(done.stdout))
+    failed = [check for check in found.values() if check["state"] == "failed"]
+    assert failed and all(f"ImportError: no {package})" in check["detail"] for check in failed) and len(found) == 22
+
+
 def test_no_value_that_could_be_private_is_told(tmp_path: Path) -> None:
     secrets = {
         "HF_TOKEN": "hf_SECRET", "HTTPS_PROXY": "http://me:SECRET@proxy:1", "HF_ENDPOINT": "http://me:SECRET@hub",
@@ -123,6 +135,50 @@ def test_a_data_folder_that_cannot_be_written_fails_and_the_others_warn(
     assert found["hub cache"]["state"] == "warning" and "HF_HOME" in found["hub cache"]["action"]
 
 
+@pytest.mark.parametrize(
+    ("number", "action"),
+    [(errno.ENOSPC, "free some space on its disk, or let"), (errno.EACCES, "check its owner and rights"),
+     (errno.ENOTDIR, "move the file away"), (errno.EROFS, "or let SLIPSTREAM_HOME name another folder.")],
+)  # fmt: skip
+def test_a_folder_that_cannot_be_written_is_told_of_with_what_helps(
+    examined, monkeypatch: pytest.MonkeyPatch, number: int, action: str
+) -> None:
+    def refuse(**_: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    assert action in examined()[1]["data folder"]["action"]
+
+
+def test_a_folder_that_is_closed_to_the_user_is_named_and_not_taken_for_a_broken_installation(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, examined
+) -> None:
+    """The tests may run as root, whom no rights stop: so the system's refusal is put in its place."""
+    closed, real = tmp_path / "anna" / "closed", Path.stat
+    monkeypatch.setenv("HOME", str(tmp_path / "anna"))
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(closed))
+
+    def stat(path: Path, **options: Any) -> os.stat_result:
+        if path.is_relative_to(closed) and path != closed:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return real(path, **options)
+
+    closed.mkdir(parents=True)
+    monkeypatch.setattr(Path, "stat", stat)
+    code, found = examined()
+    wrong = {name: check for name, check in found.items() if check["state"] == "failed"}
+    assert code == 1 and "starter" in wrong
+    for check in wrong.values():
+        assert "~/closed" in check["detail"] and "rights" in check["action"] and "install" not in check["action"], check
+    assert found["models folder"]["state"] == "warning" and "rights" in found["models folder"]["action"]
+
+
+def test_a_name_in_a_command_is_quoted_as_a_shell_needs_it() -> None:
+    assert [doctor.typed(text) for text in ("~/a/b", "~/My Models/x", "/My Models/x", "org/name")] == [
+        "~/a/b", "~/'My Models/x'", "'/My Models/x'", "org/name",
+    ]  # fmt: skip
+
+
 def test_a_damaged_starter_fails_by_its_hash_with_the_command_that_mends_it(starter: ResolvedPair, examined) -> None:
     copy = models_folder() / "starter" / "target"
     shutil.copytree(starter.target, copy)
@@ -135,6 +191,7 @@ def test_a_damaged_starter_fails_by_its_hash_with_the_command_that_mends_it(star
     code, found = examined()
     assert code == 1 and found["starter"]["state"] == "failed" and "model.safetensors is damaged" in found["starter"]["detail"]
     assert found["starter"]["action"] == "run `slipstream models add starter`."
+    assert found["models"]["state"] == "ok", "it has a line of its own"
 
 
 def test_kept_measurements_and_models_that_cannot_be_read_are_warned_of(examined) -> None:
@@ -142,7 +199,7 @@ def test_kept_measurements_and_models_that_cannot_be_read_are_warned_of(examined
     costs.mkdir(parents=True)
     (costs / "costs-1.json").write_text("{}")
     (costs / "exact-widths-2.json").write_text('{"widths": []}')
-    (costs / "chunk-3.json").write_text("{")
+    (costs / "chunk-3.json").write_text("[" * 5000)
     (cache_folder() / "prefix").mkdir()
     (cache_folder() / "prefix" / "x").write_bytes(bytes(12_000_000))
     model.mkdir(parents=True)

@@ -145,7 +145,7 @@ def test_a_body_that_is_no_request_is_refused(server: Served, raw: bytes, words:
 
 def test_a_prompt_longer_than_the_context_is_refused_with_the_numbers_streamed_or_not(server: Served) -> None:
     client, long = server.client(), [{"role": "user", "content": "word " * 9000}]
-    words = r"The prompt has 9,\d{3} tokens and the model's context holds 8,192"
+    words = r"This model's maximum context length is 8,192 tokens and the prompt has 9,\d{3}: shorten it"  # LiteLLM looks for these
     for stream in (False, True):
         with pytest.raises(openai.BadRequestError, match=words) as refused:
             client.chat.completions.create(model="starter", messages=long, stream=stream)  # type: ignore[call-overload]
@@ -168,13 +168,15 @@ def test_a_body_that_says_it_is_huge_is_refused_before_a_byte_of_it_came(server:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/", 404), ("POST", "/v1/embeddings", 404), ("GET", "/v1/chat/completions", 405), ("POST", "/health", 405),
+    [("GET", "/", 404), ("POST", "/v1/embeddings", 404), ("POST", "/v1/responses", 404),
+     ("GET", "/v1/chat/completions", 405), ("POST", "/health", 405),
      ("GET", "/v1/models/none", 404)],
 )  # fmt: skip
 def test_a_wrong_address_or_method_is_an_error_object_too(server: Served, method: str, path: str, status: int) -> None:
     answer = server.http.request(method, path)
-    refusal(answer, status)
+    told = refusal(answer, status)["message"]
     assert status != 405 or answer.headers["allow"]
+    assert ("use /v1/chat/completions and" in told) == (path in ("/v1/embeddings", "/v1/responses"))
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::2]", ""])

@@ -290,10 +290,21 @@ class ProseBlock(TextBlock):
         spaced = QTextBlockFormat()
         spaced.setLineHeight(125, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         cursor.mergeBlockFormat(spaced)
+        if self._block is not None and self._block.kind == "quote":
+            self._draw_in()
         if self._block is not None and self._block.kind == "table":
             for frame in self.document().rootFrame().childFrames():
                 if isinstance(frame, QTextTable):
                     self._style_table(frame)
+
+    def _draw_in(self) -> None:
+        """Half of the room that Qt leaves beside a quote: it has a bar there."""
+        block = self.document().begin()
+        while block.isValid():
+            narrower = QTextBlockFormat()
+            narrower.setLeftMargin(block.blockFormat().leftMargin() / 2)
+            QTextCursor(block).mergeBlockFormat(narrower)
+            block = block.next()
 
     def _style_table(self, table: QTextTable) -> None:
         style = table.format()

@@ -25,7 +25,7 @@ from app.core.words import tr
 from app.services.comparison_history import ComparisonHistory
 from app.ui import theme
 from app.ui.dialog_buttons import Role, dialog_buttons
-from app.ui.labels import tip
+from app.ui.labels import padded_row, tip
 
 ID = Qt.ItemDataRole.UserRole
 TITLE_LENGTH = 200
@@ -138,5 +138,6 @@ def _row(entry: ComparisonEntry) -> QTreeWidgetItem:
     prompt = " ".join(entry.prompt[:TITLE_LENGTH].split())
     item = QTreeWidgetItem([moment, prompt, entry.pair, arms, entry.verdict])
     item.setData(0, ID, entry.id)
+    item.setSizeHint(0, padded_row())
     item.setToolTip(1, tip(prompt))
     return item

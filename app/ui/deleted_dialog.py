@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QListWidget, QListWi
 from app.core.words import tr, trn
 from app.services.shelf import KEPT_DAYS, Deletion, Shelf
 from app.ui import theme
+from app.ui.labels import padded_row, tip
 
 DELETION = Qt.ItemDataRole.UserRole
 
@@ -57,6 +58,8 @@ class DeletedDialog(QDialog):
                 text = tr("“{words}” in {title} (message, deleted {when})", words=each.words, title=each.chat, when=when)
             item = QListWidgetItem(text)
             item.setData(DELETION, each.deletion)
+            item.setSizeHint(padded_row())
+            item.setToolTip(tip(text))
             self.chats.addItem(item)
         some = trn(
             "Deleted chats and messages stay here for {count} day.",

@@ -6,8 +6,8 @@ from html import escape
 
 from PySide6 import QtGui
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QFont, QPainter, QPaintEvent
-from PySide6.QtWidgets import QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QSizePolicy, QToolButton, QWidget
 
 from app.core.words import tr
 from app.ui import theme
@@ -21,6 +21,11 @@ def tip(text: str) -> str:
 def plain(text: str) -> str:
     """``text`` for a button or a menu, where Qt would take an ampersand for the mark of a key."""
     return text.replace("&", "&&")
+
+
+def padded_row() -> QSize:
+    """What a row of a list takes at least: its text with room above and below."""
+    return QSize(0, QFontMetrics(QApplication.font()).height() + theme.S)
 
 
 class ElidedLabel(QLabel):

@@ -55,6 +55,8 @@ from app.ui.writing import Writing
 from app.worker import Failure
 from engine import PairInfo
 
+WIDEST_FOOT = 150  # characters: on a wide screen a line of a message to write is no longer than can be read
+
 
 class MainWindow(QMainWindow):
     """One window over ``services``. ``closing`` fires when the user closes it; ``quit_asked`` from the Quit command."""
@@ -65,6 +67,7 @@ class MainWindow(QMainWindow):
     def __init__(self, services: Services):
         super().__init__()
         self.services = services
+        self._rules: list[QFrame] = []
         self.do = WindowActions(self)
         self.actions_by_id = build_actions(self, self.do)
         # On a Mac a bar without a parent stays when the window is closed, so that New Chat can open it again.
@@ -114,8 +117,13 @@ class MainWindow(QMainWindow):
         foot = QVBoxLayout()
         foot.setContentsMargins(theme.L, theme.S, theme.L, theme.M)
         foot.setSpacing(theme.S)
-        foot.addWidget(self.banner)
-        foot.addWidget(self.composer)
+        for part in (self.banner, self.composer):
+            part.setMaximumWidth(WIDEST_FOOT * self.fontMetrics().averageCharWidth())  # in the middle, as the messages are
+            row = QHBoxLayout()
+            row.addStretch(1)
+            row.addWidget(part, 1_000)
+            row.addStretch(1)
+            foot.addLayout(row)
         chat = QWidget()
         chat.setAutoFillBackground(True)
         chat.setBackgroundRole(chat.palette().ColorRole.Base)
@@ -151,7 +159,8 @@ class MainWindow(QMainWindow):
     def _rule(self) -> QFrame:
         rule = QFrame(frameShape=QFrame.Shape.HLine, frameShadow=QFrame.Shadow.Plain)
         rule.setFixedHeight(1)
-        rule.setForegroundRole(rule.palette().ColorRole.Mid)
+        theme.tint(rule, theme.current().line)
+        self._rules.append(rule)
         return rule
 
     def _connect(self) -> None:
@@ -364,6 +373,8 @@ class MainWindow(QMainWindow):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "meter"):
             outline_controls()
+            for rule in self._rules:
+                theme.tint(rule, theme.current().line)
             self.sidebar.restyle()
             self.banner.restyle()
             self.meter.restyle()

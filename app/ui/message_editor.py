@@ -119,6 +119,7 @@ class EditInPlace:
         self._message = message
         self._column.insertWidget(self._column.indexOf(message) + 1, editor)
         message.hide()
+        editor.show()  # now, and not with the next event: what is hidden has no place in the layout
         self._settle()
         self._area.ensureWidgetVisible(editor)
         editor.setFocus()

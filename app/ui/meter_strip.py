@@ -13,6 +13,7 @@ from app.core.words import mark, number, tr
 from app.ui import theme
 from app.ui.labels import ElidedLabel, Figure, tip
 
+GIVE_WAY = ("first", "acceptance", "tokens")  # in this order
 MODE_WORDS = {"dflash": "DFlash", "baseline": mark("Plain"), "lookup": mark("Lookup"), "auto": mark("Auto")}
 PHASE_WORDS = {
     "idle": mark("Ready"),
@@ -197,7 +198,7 @@ class MeterStrip(QWidget):
         self._fit(self.width())
 
     def _fit(self, width: int) -> None:
-        """Where the words are too long for a narrow window the sign loses its own, and one figure gives way."""
+        """Where the words are too long for a narrow window the sign loses its own, and figures give way, which stand under the answer, too."""
         needed, style = self._needed, Qt.ToolButtonStyle
         if not self.server.isHidden():
             self.server.setToolButtonStyle(style.ToolButtonIconOnly)
@@ -205,7 +206,10 @@ class MeterStrip(QWidget):
             text = self.server.fontMetrics().horizontalAdvance(self.server.text()) + theme.L
             if width >= needed + text:
                 self.server.setToolButtonStyle(style.ToolButtonTextBesideIcon)
-        self.figures["first"].setVisible(width >= needed)
+        for name in GIVE_WAY:
+            fits = width >= needed
+            self.figures[name].setVisible(fits)
+            needed -= 0 if fits else self.figures[name].width() + theme.M
 
     def show_reason(self) -> None:
         """Says in words why nothing is proposed, or nothing drafted."""

@@ -161,12 +161,14 @@ class PrivacyPage(Page):
         )
         self.hint(tr(LEARNING))
         self._learning = learning
-        self.learning = self.hint(learning.status)
+        self.learning = self.hint("")
+        self._show_learning()
         learning.changed.connect(self._show_learning)
         self.button(tr("Forget What Was Learned …"), do.forget_learned)
 
     def _show_learning(self) -> None:
         self.learning.setText(self._learning.status)
+        self._form.setRowVisible(self.learning, bool(self.learning.text()))  # or an empty one leaves a gap
 
 
 class AdvancedPage(Page):

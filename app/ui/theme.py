@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication, QWidget
 XS, S, M, L, XL = 4, 8, 12, 16, 24
 COLUMN_CHARACTERS = 76
 ICON = QSize(16, 16)
+SELECTED = "#2878c2"  # white can be read on it, and as a ring it is seen on both looks' grounds
 OWN_PALETTE = "slipstream palette"
 
 
@@ -53,6 +54,8 @@ def _palette(dark: bool) -> QPalette:
     palette = QPalette(QColor("#3a3a3c"), QColor("#2a2a2c")) if dark else QPalette(QColor("#f0f0f0"), QColor("#f0f0f0"))
     palette.setColor(QPalette.ColorRole.Base, QColor("#1e1e20" if dark else "#ffffff"))
     palette.setColor(QPalette.ColorRole.PlaceholderText, QColor("#98989d" if dark else "#6e6e73"))
+    palette.setColor(QPalette.ColorRole.Highlight, QColor(SELECTED))
+    palette.setColor(QPalette.ColorRole.HighlightedText, QColor("#ffffff"))
     palette.setColor(QPalette.ColorRole.Link, QColor("#6cb0ff" if dark else "#0a5cc2"))
     return palette
 

@@ -218,6 +218,8 @@ class Transcript(QScrollArea):
 
     def edit(self, message_id: int) -> bool:
         """Opens an editor in the place of a message of the user's. False: it is too long to be laid out."""
+        if message_id not in self._mounted:
+            self.bring(message_id)
         widget = self._mounted.get(message_id)
         if not isinstance(widget, UserMessage):
             return True

@@ -10,6 +10,7 @@ from app.core.chat import Attachment
 from app.services.engine_client import EngineState
 from app.services.wiring import CHATS
 from app.store import ChatStore
+from app.ui.message_editor import MessageEditor
 from tests.gui.conftest import load, wait_ready
 
 
@@ -206,6 +207,21 @@ def test_what_was_edited_and_not_sent_is_there_again_after_another_chat(qtbot, w
     window.do.step_version(-1)
     window.do.edit_message()
     assert window.transcript.editing.editor.text == "Question"
+
+
+@pytest.mark.parametrize("messages", [20, 200], ids=["mounted", "far away"])
+def test_an_edited_message_comes_into_view_from_wherever_one_reads(qtbot, window, messages):
+    store = window.services.store
+    chat = store.create_chat("Long")
+    asked = [store.add_message(chat.id, "user", f"question {number} " * 40, "sent") for number in range(messages)]
+    window.do.open_chat(chat.id)
+    window.transcript.reveal(asked[0].id)
+    qtbot.wait(50)
+    window.do.edit_message()
+    editor = window.findChild(MessageEditor)
+    assert editor is not None and editor.text == asked[-1].content
+    qtbot.wait(100)
+    assert not editor.visibleRegion().isEmpty() and editor.edit.hasFocus()
 
 
 def test_a_message_too_long_for_an_editor_says_so(qtbot, window):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from PySide6.QtCore import QPoint, QSize, Qt
-from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence
+from PySide6.QtGui import QAction, QColor, QGuiApplication, QKeySequence, QPalette
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QCheckBox, QComboBox, QDialog, QLineEdit, QPushButton, QRadioButton, QSpinBox, QWidget
 
@@ -130,6 +132,39 @@ def test_every_colour_of_a_text_can_be_read(base, text):
             assert contrast(colour, ground) >= 4.5
         assert contrast(colours.warning_back, colours.text) >= 7
     assert contrast(theme._from_colours(ground.rgb(), QColor(text).rgb(), True).line, ground) >= 3
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_what_is_selected_can_be_read_and_the_ring_of_the_focus_be_seen(dark):
+    palette = theme._palette(dark)
+    selected = palette.color(QPalette.ColorRole.Highlight)
+    assert contrast(selected, palette.color(QPalette.ColorRole.HighlightedText)) >= 4.5
+    for ground in (QPalette.ColorRole.Window, QPalette.ColorRole.Base):
+        assert contrast(selected, palette.color(ground)) >= 3
+
+
+def test_the_lines_between_the_parts_follow_the_look(qtbot, window):
+    def colours() -> list[QColor]:
+        return [rule.palette().color(rule.foregroundRole()) for rule in window._rules]
+
+    def shows(dark: bool) -> bool:
+        return theme.current().dark is dark and colours() == [theme.current().line] * 2
+
+    try:
+        for look in ("dark", "light"):
+            window.services.settings.update(appearance=look)
+            qtbot.waitUntil(partial(shows, look == "dark"), timeout=20_000)
+    finally:
+        window.services.settings.update(appearance="system")
+
+
+def test_on_a_wide_screen_the_message_field_stays_as_narrow_as_can_be_read_and_in_the_middle(qtbot, window):
+    window.resize(2400, 900)
+    chat = window.composer.parentWidget()
+    qtbot.waitUntil(lambda: chat.width() > 1_800, timeout=20_000)
+    limit = window.composer.fontMetrics().averageCharWidth() * 150
+    left, right = window.composer.x(), chat.width() - window.composer.geometry().right() - 1
+    assert window.composer.width() <= limit + 1 and abs(left - right) <= 2
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

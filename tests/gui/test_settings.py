@@ -139,6 +139,13 @@ def test_a_change_made_elsewhere_is_shown(window, dialog):
     assert dialog.general.language.currentText() == "Deutsch"
 
 
+def test_where_nothing_is_said_of_learning_there_is_no_gap(window, dialog):
+    page = dialog.privacy
+    assert page.learning.text() == "" and not page._form.isRowVisible(page.learning)
+    window.services.settings.update(learn_from_chats=True)
+    assert page.learning.text() != "" and page._form.isRowVisible(page.learning)
+
+
 def test_light_and_dark_change_the_colours_at_once(qtbot, window, dialog):
     before = QApplication.palette().color(QPalette.ColorRole.Window)
     choose(dialog.general.appearance, "dark")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
 from PySide6.QtGui import QGuiApplication, QInputMethodEvent, QPalette, QWheelEvent
@@ -14,6 +16,7 @@ from PySide6.QtWidgets import (
     QPlainTextEdit,
     QScrollArea,
     QTextBrowser,
+    QWidget,
 )
 
 from app.commands import COMMANDS, Situation
@@ -21,7 +24,7 @@ from app.core.attachments import EDITABLE
 from app.core.meter import MeterSnapshot
 from app.services.engine_client import EngineState
 from app.ui.empty_state import EXAMPLES
-from app.ui.meter_strip import figures_of
+from app.ui.meter_strip import MeterStrip, figures_of
 from app.ui.prompt_edit import LONGEST_PASTE
 from app.ui.slices import slices
 from app.ui.window_actions import WindowActions
@@ -211,6 +214,19 @@ def test_the_meter_s_numbers_never_move(qtbot, window):
 
 
 @OFFSCREEN_DIALOG
+@pytest.mark.parametrize("width", [1_100, 700, 560, 460, 380])
+def test_the_meter_s_parts_never_lie_on_each_other(qtbot, window, width):
+    page = QWidget()
+    qtbot.addWidget(page)
+    strip = MeterStrip(page)
+    page.show()
+    strip.setGeometry(0, 0, width, strip.height())
+    qtbot.wait(20)
+    parts = [each.geometry() for each in (*strip.figures.values(), strip.status, strip.reason) if each.isVisible()]
+    assert strip.figures["rate"].isVisible() and all(part.right() <= width for part in parts)
+    assert all(one.right() < other.left() for one, other in pairwise(parts))
+
+
 def test_why_speculation_is_off_is_one_click_away(qtbot, window, loader):
     loader.script.fallback = "The draft does not fit this model."
     load(qtbot, window.services.client)

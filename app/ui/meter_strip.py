@@ -198,7 +198,7 @@ class MeterStrip(QWidget):
         self._fit(self.width())
 
     def _fit(self, width: int) -> None:
-        """Where the words are too long for a narrow window the sign loses its own, and figures that stand elsewhere, too, give way."""
+        """Where the words are too long for a narrow window the sign loses its own, and figures that stand elsewhere give way."""
         needed, style = self._needed, Qt.ToolButtonStyle
         if not self.server.isHidden():
             self.server.setToolButtonStyle(style.ToolButtonIconOnly)

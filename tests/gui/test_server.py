@@ -43,6 +43,7 @@ def test_the_meter_shows_it_as_another_program_s(qtbot, serving, loader, others)
     meter = serving.services.meter
     qtbot.waitUntil(lambda: meter.snapshot().phase == "decoding" and meter.snapshot().tokens > 10, timeout=20_000)
     assert meter.snapshot().lent and serving.meter.status.text() == "Other program"
+    serving.do.new_chat()  # clears the meter of what is over, not of this
     assert serving.services.client.state is EngineState.READY and not serving.actions_by_id["stop"].isEnabled()
     answer_of(qtbot, asked)
     qtbot.waitUntil(lambda: meter.snapshot().phase == "done", timeout=20_000)
@@ -111,6 +112,23 @@ def test_a_request_waits_for_the_window_s_answer_and_what_is_wrong_with_it_is_sa
     assert services.conversation.messages[-1].state == "stopped"
 
 
+def test_a_server_that_is_switched_on_while_the_window_answers_lets_requests_wait(qtbot, window, loader, others):
+    slow(loader, 4_000, 50.0)
+    services = window.services
+    services.settings.update(max_tokens=4_000)
+    window.composer.set_text("Mine")
+    window.do.send()
+    qtbot.waitUntil(lambda: services.client.state is EngineState.DECODING, timeout=20_000)
+    switch_on(qtbot, services)
+    qtbot.waitUntil(lambda: services.client.lending._desk._away is None, timeout=20_000)
+    assert services.client.state is EngineState.DECODING
+    asked = others.submit(ask(services))
+    qtbot.waitUntil(lambda: get_waiting(services) == 1, timeout=20_000)
+    slow(loader, 40, 0.0)
+    window.do.stop()
+    assert answer_of(qtbot, asked).choices
+
+
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_loading_another_pair_refuses_with_a_time_to_come_again_and_then_goes_on_under_its_name(
     qtbot, serving, loader, others, phase
@@ -134,6 +152,18 @@ def test_loading_another_pair_refuses_with_a_time_to_come_again_and_then_goes_on
     assert answer_of(qtbot, others.submit(lambda: get(services, "/v1/models"))).json()["data"][0]["id"] == "other"
     assert answer_of(qtbot, others.submit(ask(services))).status_code == 404, "the old name is gone"
     assert answer_of(qtbot, others.submit(ask(services, model="other"))).choices
+
+
+def test_while_one_load_takes_another_s_place_programs_are_still_told_to_come_again(qtbot, serving, loader, others):
+    client = serving.services.client
+    loader.script.load_s = 60.0
+    client.load("one")
+    qtbot.waitSignal(client.loading, timeout=20_000).wait()
+    loader.script.load_s = 2.0
+    client.load("two")
+    qtbot.waitSignal(client.loading, timeout=20_000).wait()
+    assert answer_of(qtbot, others.submit(ask(serving.services))).code == "model_loading"
+    wait_ready(qtbot, client)
 
 
 def test_a_pair_that_is_refused_before_the_old_one_is_given_up_leaves_that_one_served(qtbot, serving, loader, others):

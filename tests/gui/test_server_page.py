@@ -151,3 +151,7 @@ def test_web_pages_ask_only_where_they_are_allowed(qtbot, window, others):
     assert answer_of(qtbot, from_page("http://localhost:3000")).status_code == 200
     refused = answer_of(qtbot, from_page("https://evil.example"))
     assert refused.status_code == 403 and "Slipstream's settings" in refused.json()["error"]["message"]
+    rebound = others.submit(
+        lambda: httpx2.get(f"{services.server.url}/models", headers={"Host": "evil.example"}, timeout=PATIENCE_S, trust_env=False)
+    )
+    assert answer_of(qtbot, rebound).json()["error"]["code"] == "host_not_allowed"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from PySide6.QtWidgets import QApplication
 
@@ -9,6 +11,7 @@ from app import mac
 from app.main import Options, Program
 from tests.gui.conftest import delete_later, wait_ready
 from tests.gui.downloading import MODEL, SIZE, offer, wait_bytes, wait_stage
+from tests.gui.serving import answer_of, ask, switch_on
 
 
 class Activities:
@@ -53,6 +56,17 @@ def test_an_activity_is_held_while_an_answer_is_written_and_not_after(qtbot, pro
     qtbot.waitUntil(lambda: activities.held == 1, timeout=20_000)
     wait_ready(qtbot, program.services.client)
     assert activities.held == 0
+
+
+def test_an_activity_is_held_while_another_program_s_answer_is_written(qtbot, program, activities, loader):
+    switch_on(qtbot, program.services)
+    assert activities.held == 0
+    loader.script.rate, loader.script.tokens = 100.0, 60
+    with ThreadPoolExecutor(1) as other:
+        asked = other.submit(ask(program.services))
+        qtbot.waitUntil(lambda: activities.held == 1, timeout=20_000)
+        assert answer_of(qtbot, asked).choices
+    qtbot.waitUntil(lambda: activities.held == 0, timeout=20_000)
 
 
 def test_an_activity_is_held_while_bytes_are_fetched_and_not_while_paused(qtbot, hub, program, activities):

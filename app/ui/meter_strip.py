@@ -15,6 +15,7 @@ from app.ui.labels import ElidedLabel, Figure, tip
 
 GIVE_WAY = ("first", "acceptance", "tokens")  # in this order
 MODE_WORDS = {"dflash": "DFlash", "baseline": mark("Plain"), "lookup": mark("Lookup"), "auto": mark("Auto")}
+MOST_TOK_S = 9_999
 PHASE_WORDS = {
     "idle": mark("Ready"),
     "no_model": mark("No model"),
@@ -76,13 +77,18 @@ class Ribbon(QWidget):
             right = left - self.GROUP_GAP
 
 
+def _rate(tok_s: float) -> str:
+    """A rate that no answer has, of a clock that stood still, must not be cut into another one."""
+    return number(tok_s, ",.0f") if tok_s < MOST_TOK_S + 0.5 else f"> {number(MOST_TOK_S)}"
+
+
 def figures_of(snapshot: MeterSnapshot) -> dict[str, str]:
     """The texts on show; a dash where a number is not known yet."""
     acceptance = snapshot.acceptance_rate
     tokens = snapshot.tokens_per_cycle
     first = snapshot.ttft_s
     return {
-        "rate": tr("{rate} tok/s", rate=number(snapshot.tok_s, ",.0f") if snapshot.tokens else "–"),
+        "rate": tr("{rate} tok/s", rate=_rate(snapshot.tok_s) if snapshot.tokens else "–"),
         "tokens": tr("{tokens} tok/cycle", tokens=number(tokens, ".1f") if tokens is not None else "–"),
         "acceptance": tr("{share} accepted", share=percent(acceptance) if acceptance is not None else "–"),
         "first": tr("first {time}", time=f"{number(first, '.2f')} s" if first is not None else "–"),
@@ -133,7 +139,7 @@ class MeterStrip(QWidget):
         self.setAccessibleName(tr("Meter"))
         self.ribbon = Ribbon()
         self.figures = {
-            "rate": Figure(tr("Tokens per second"), tr("{rate} tok/s", rate="88,888")),
+            "rate": Figure(tr("Tokens per second"), tr("{rate} tok/s", rate="> 8,888")),
             "tokens": Figure(tr("Tokens per cycle"), tr("{tokens} tok/cycle", tokens="88.8")),
             "acceptance": Figure(tr("Accepted of the proposed tokens"), tr("{share} accepted", share="100 %")),
             "first": Figure(tr("Time to the first token"), tr("first {time}", time="888.88 s")),

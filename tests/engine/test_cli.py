@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine import cli, draft_check
+from engine.decoding import exactness
+from engine.decoding.exactness import probing
 from engine.engine import Engine
 from engine.models import ResolvedPair
+from engine.models.paths import cache_folder
 from engine.sampling_options import sampling_settings
+from engine.targets.protocol import Target
 from tests.engine.bench.pairs import write_pair
 from tests.engine.tiny import target_config, write_draft
 
@@ -305,6 +311,51 @@ def test_bench_writes_environment_runs_and_summary(run, pair: str, prompts: Path
     assert summary["slowest_speedup"] == min(result["speedup"] for result in report["runs"])
     assert report["environment"]["pair"] == pair
     assert err.count("identical, 24 tokens") == 2 and "2 of 2 texts identical" in err
+
+
+def exact_commands(pair: str, prompts: Path, report: Path) -> dict[str, tuple[str, ...]]:
+    return {
+        "generate": generate(pair, "--exact"),
+        "bench": ("bench", "--model", pair, "--prompts", str(prompts), "--max-tokens", "4", "--exact", "--json", str(report)),
+        "serve": ("serve", "--model", pair, "--port", "0", "--exact"),
+    }
+
+
+@pytest.fixture
+def nothing_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLIPSTREAM_HOME", str(tmp_path / "home"))
+
+
+@pytest.mark.usefixtures("nothing_measured")
+@pytest.mark.parametrize("verb", ["generate", pytest.param("bench", marks=pytest.mark.slow)])
+def test_a_terminal_shows_how_far_measuring_exact_block_lengths_is(
+    run, pair: str, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    code, _, err = run(*exact_commands(pair, prompts, tmp_path / "out.json")[verb])
+    shares = [int(found) for found in re.findall(r"Measuring which block lengths are exact here, once (\d+)%", err)]
+    assert code == 0 and len(shares) > 20 and shares == sorted(shares), err
+
+
+@pytest.mark.usefixtures("nothing_measured")
+@pytest.mark.parametrize("verb", ["generate", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("bench", "serve"))])
+def test_ctrl_c_stops_measuring_exact_block_lengths_and_nothing_of_it_is_kept(
+    run, pair: str, prompts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    passes = []
+
+    def interrupted(target: Target, widest: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+        for share, left in probing(target, widest):
+            passes.append(share)
+            if len(passes) == 3:
+                os.kill(os.getpid(), signal.SIGINT)
+            yield share, left
+
+    monkeypatch.setattr(exactness, "probing", interrupted)
+    code, out, err = run(*exact_commands(pair, prompts, tmp_path / "out.json")[verb])
+    assert (code, out.strip(), len(passes)) == (1, "", 3) and "Traceback" not in err
+    assert "ended by cancelled" in err if verb == "generate" else "was stopped" in err
+    assert not (tmp_path / "out.json").exists() and not list((cache_folder() / "costs").glob("exact-widths*"))
 
 
 @pytest.mark.parametrize("place", ["missing/out.json", "."])

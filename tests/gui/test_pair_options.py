@@ -6,15 +6,18 @@ import pytest
 from PySide6.QtCore import Qt
 
 from app.core.engine_words import engine_words
+from app.core.model_rows import model_rows
 from app.core.pair_options import PairOptions
 from app.services.engine_client import EngineState
 from app.services.library import Possible
 from app.services.wiring import Services
 from app.ui.models.options_dialog import PairOptionsDialog
+from app.worker import load_engine
 from engine import LoadOptions, ModelError, NotEnoughMemory
 from engine.models import fits
-from tests.engine.tiny import target_config, write_draft, write_target
-from tests.gui.conftest import load, wait_ready
+from tests.engine.tiny import copy_tokenizer, target_config, write_draft, write_target
+from tests.gui.conftest import delete_later, load, wait_ready
+from tests.gui.models_window import press, wait_row
 
 WIDE = {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32}
 pytestmark = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
@@ -104,6 +107,32 @@ def test_a_real_pair_s_files_say_what_it_can_have_and_whether_it_fits_with_it(qt
         qtbot.waitUntil(lambda: window.findChild(PairOptionsDialog) is None, timeout=5_000)
 
 
+def test_the_list_of_models_names_the_options_and_judges_the_fit_with_them(qtbot, hub, window, tmp_path):
+    folder = str(write_target(tmp_path / "Tiny", **WIDE))
+    library = window.services.library
+    library.keep_folder(folder)
+    qtbot.waitUntil(lambda: folder in library.shelf.fits, timeout=10_000)
+    before = library.shelf.fits[folder].needed_bytes
+    window.services.pair_options.keep(folder, PairOptions(kv_bits=4))
+    qtbot.waitUntil(lambda: library.shelf.options_of(folder).kv_bits == 4, timeout=10_000)
+    (row,) = [row for row in model_rows(library.shelf, []) if row.id == folder]
+    assert "keys and values 4 bit" in row.facts and row.fit.needed_bytes < before
+
+
+def test_the_models_window_leads_to_the_options_of_a_model(qtbot, hub, window, tmp_path):
+    folder = str(write_target(tmp_path / "Tiny", **WIDE))
+    window.services.library.keep_folder(folder)
+    window.do.show_models()
+    manager = window.model_manager.window
+    wait_row(qtbot, manager, folder)
+    press(qtbot, manager, "options")
+    dialog = manager.findChild(PairOptionsDialog)
+    qtbot.waitUntil(lambda: dialog.fit.text() != "", timeout=10_000)
+    choose(dialog.kv, 8)
+    qtbot.mouseClick(dialog.keep, Qt.MouseButton.LeftButton)
+    assert window.services.pair_options.of(folder) == PairOptions(kv_bits=8)
+
+
 def test_every_field_can_be_reached_and_has_a_name(qtbot, dialog):
     wanted, reached = {dialog.kv, dialog.draft, dialog.anyway, dialog.load}, set()
     dialog.kv.setFocus()
@@ -146,6 +175,30 @@ def test_a_model_that_is_too_large_can_be_loaded_all_the_same(qtbot, window, loa
     qtbot.waitUntil(lambda: loader.options.memory_bytes == 0, timeout=5_000)
     wait_ready(qtbot, window.services.client)
     assert window.services.client.pair == "large"
+
+
+def test_a_real_pair_is_loaded_with_its_options_and_stays_where_those_of_another_are_refused(
+    qtbot, starter, tmp_path, make_window
+):
+    wide = WIDE | {"vocab_size": 49152}
+    target = copy_tokenizer(starter.target, write_target(tmp_path / "target", **wide))
+    odd = copy_tokenizer(starter.target, write_target(tmp_path / "odd", **wide | {"head_dim": 48}))
+    pair = f"{target}+{write_draft(tmp_path / 'draft', target_config(**wide), intermediate_size=96)}"
+    services = Services(tmp_path, load_engine)
+    services.pair_options.keep(pair, PairOptions(8, 4))
+    services.pair_options.keep(str(odd), PairOptions(kv_bits=4))
+    window = make_window(services)
+    for name in (pair, str(odd)):
+        services.client.load(name)
+        qtbot.waitUntil(lambda: not services.client.busy, timeout=60_000)
+        info = services.client.info
+        assert (services.client.pair, info.kv_bits, info.draft_bits, info.reads_in_part) == (pair, 8, 4, False)
+    assert "heads of size 48" in window.banner.text and "keys and values 4 bit" in window.banner.text
+    assert services.client.last_pair == pair and services.settings.current.pair == pair
+    window.hide()
+    delete_later(window)
+    assert services.shutdown(10.0)
+    delete_later(services)
 
 
 @pytest.mark.parametrize("kept", [None, [], "x", {"scripted": None}, {"scripted": {"kv_bits": 3, "draft_bits": "8", "warp": 9}}])

@@ -46,6 +46,15 @@ def paste(window, text: str) -> None:
     window.composer.edit.insertFromMimeData(data)
 
 
+@pytest.mark.parametrize("rate", [0.0, 412.4, 9_999.4, 9_999.6, 1e12])
+def test_a_rate_of_any_size_is_shown_whole(window, rate):
+    strip = window.meter
+    strip.show_snapshot(MeterSnapshot(phase="done", tok_s=rate, tokens=5))
+    figure = strip.figures["rate"]
+    assert figure.fontMetrics().horizontalAdvance(figure.text()) <= figure.width()
+    assert figure.text().startswith("> 9,999") == (rate > 9_999.5)
+
+
 def test_return_sends_and_the_answer_appears_with_its_figures(qtbot, window):
     write(qtbot, window, "Explain rainbows")
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)

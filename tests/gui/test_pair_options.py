@@ -20,7 +20,7 @@ from tests.gui.conftest import delete_later, load, wait_ready
 from tests.gui.models_window import press, wait_row
 
 WIDE = {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32}
-pytestmark = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
+pytestmark = pytest.mark.qt_log_ignore("This plugin does not support")
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_a_real_pair_s_files_say_what_it_can_have_and_whether_it_fits_with_it(qt
         qtbot.waitUntil(lambda: window.findChild(PairOptionsDialog) is None, timeout=5_000)
 
 
-def test_the_list_of_models_names_the_options_and_judges_the_fit_with_them(qtbot, hub, window, tmp_path):
-    folder = str(write_target(tmp_path / "Tiny", **WIDE))
+def test_the_list_of_models_names_the_options_and_judges_the_fit_with_them(qtbot, starter, hub, window, tmp_path):
+    folder = str(copy_tokenizer(starter.target, write_target(tmp_path / "Tiny", **WIDE)))
     library = window.services.library
     library.keep_folder(folder)
     qtbot.waitUntil(lambda: folder in library.shelf.fits, timeout=10_000)
@@ -119,8 +119,8 @@ def test_the_list_of_models_names_the_options_and_judges_the_fit_with_them(qtbot
     assert "keys and values 4 bit" in row.facts and row.fit.needed_bytes < before
 
 
-def test_the_models_window_leads_to_the_options_of_a_model(qtbot, hub, window, tmp_path):
-    folder = str(write_target(tmp_path / "Tiny", **WIDE))
+def test_the_models_window_leads_to_the_options_of_a_model(qtbot, starter, hub, window, tmp_path):
+    folder = str(copy_tokenizer(starter.target, write_target(tmp_path / "Tiny", **WIDE)))
     window.services.library.keep_folder(folder)
     window.do.show_models()
     manager = window.model_manager.window

@@ -15,14 +15,16 @@ from engine.prefix.boundaries import common_prefix
 from tests.engine.bench.pairs import write_pair
 
 STORY = " ".join(
-    f"On day {day} the ship {name} sailed {3 * day} miles to the north." for day, name in enumerate(["Anna", "Bella", "Cora"] * 3)
+    f"On day {day} the ship {name} sailed {3 * day} miles to the north." for day, name in enumerate(["Anna", "Bella", "Cora"] * 2)
 )
 
 
 @pytest.fixture(scope="module")
 def engine(starter: ResolvedPair) -> Iterator[Engine]:
-    """An engine of its own, which keeps prefixes in memory only."""
-    loaded = load("starter", options=LoadOptions(prefix_disk_bytes=0))
+    """An engine of its own, which keeps prefixes in memory only, in blocks that short prompts have several of on any machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.loading.kept_chunk", lambda *_: 32)
+        loaded = load("starter", options=LoadOptions(prefix_disk_bytes=0))
     yield loaded
     loaded.close()
 
@@ -60,7 +62,7 @@ def test_every_turn_of_a_chat_hits_all_but_what_is_new(engine: Engine) -> None:
     turns = [f"Read this. {STORY}"]
     before: list[int] = []
     for question in ("Which ships are there?", "How far did Anna sail?", "Thank you!"):
-        answer = ask(engine, *turns, max_tokens=24)
+        answer = ask(engine, *turns, max_tokens=12)
         ids = engine.encode([Message(("user", "assistant")[index % 2], text) for index, text in enumerate(turns)])
         if before:
             assert answer.statistics.cached_tokens >= blocks(engine, common_prefix(before, ids)), (
@@ -68,19 +70,19 @@ def test_every_turn_of_a_chat_hits_all_but_what_is_new(engine: Engine) -> None:
             )
         while engine.settle():
             pass
-        assert answer.token_ids == ask(engine, *turns, max_tokens=24, use_cache=False).token_ids
+        assert answer.token_ids == ask(engine, *turns, max_tokens=12, use_cache=False).token_ids
         turns += [answer.text, question]
         before = engine.encode([Message(("user", "assistant")[index % 2], text) for index, text in enumerate(turns[:-1])])
 
 
 def test_the_answer_itself_is_ready_once_the_engine_has_settled(engine: Engine) -> None:
     turns = ["Count from 1 to 90, separated by commas."]
-    answer = ask(engine, *turns, max_tokens=150)
+    answer = ask(engine, *turns, max_tokens=70)
     chat = [*turns, answer.text, "And backwards?"]
     without = ask(engine, *chat, max_tokens=1).statistics
     assert without.cached_tokens < blocks(engine, without.prompt_tokens - 12)
     engine._prefix._ram.clear()
-    ask(engine, *turns, max_tokens=150)
+    ask(engine, *turns, max_tokens=70)
     assert engine.settle(), "a chunk at a time"
     while engine.settle():
         pass
@@ -92,10 +94,10 @@ def test_the_answer_itself_is_ready_once_the_engine_has_settled(engine: Engine) 
 def test_a_request_that_comes_while_settling_keeps_what_was_done(engine: Engine) -> None:
     turns = ["Count from 1 to 90, separated by commas."]
     engine._prefix._ram.clear()
-    chat = [*turns, ask(engine, *turns, max_tokens=150).text, "Stop."]
+    chat = [*turns, ask(engine, *turns, max_tokens=70).text, "Stop."]
     before = ask(engine, *chat, max_tokens=1).statistics.cached_tokens
     engine._prefix._ram.clear()
-    ask(engine, *turns, max_tokens=150)
+    ask(engine, *turns, max_tokens=70)
     assert engine.settle()
     ask(engine, "Hello", max_tokens=1)
     assert ask(engine, *chat, max_tokens=1).statistics.cached_tokens > before
@@ -118,9 +120,9 @@ def test_edits_and_regenerated_answers_hit_up_to_the_change(engine: Engine) -> N
 
 
 def test_a_copy_task_is_the_same_byte_for_byte(engine: Engine) -> None:
-    prompt = f"Repeat the following text exactly:\n\n{STORY[:230]}"
+    prompt = f"Repeat the following text exactly:\n\n{STORY[:150]}"
     ask(engine, prompt, max_tokens=1)
-    restored, cold = (ask(engine, prompt, max_tokens=80, use_cache=use) for use in (True, False))
+    restored, cold = (ask(engine, prompt, max_tokens=50, use_cache=use) for use in (True, False))
     assert restored.statistics.cached_tokens > 0
     assert restored.text.encode() == cold.text.encode() and restored.token_ids == cold.token_ids
 
@@ -138,7 +140,7 @@ def test_a_block_that_could_not_be_computed_while_settling_spoils_no_later_answe
     """Memory may run out between two turns: what was recorded by then has no numbers."""
     turns = ["Count from 1 to 90, separated by commas."]
     engine._prefix._ram.clear()
-    ask(engine, *turns, max_tokens=150)
+    ask(engine, *turns, max_tokens=70)
     kept = engine._prefix._ram.nbytes
 
     def run_out_of_memory(*arrays: object) -> None:

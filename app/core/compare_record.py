@@ -10,6 +10,7 @@ from app.core.arms import PLAIN, arm_of
 from app.core.compare import ArmRecorder, Comparison
 from engine import Finished, PairInfo, Statistics
 
+PER_SECOND = 1_000_000  # a clock in whole numbers is read in half the time, and a long answer has ten thousands
 LEFT_OUT = ("learned", "costs")  # what belongs to the pair of today, not to what it did then
 
 
@@ -71,7 +72,8 @@ def _arm_record(arm: ArmRecorder) -> dict[str, Any]:
     return {
         "arm": arm.arm.id,
         "text": arm.text,
-        "timeline": arm.timeline,
+        "clock": [round(at * PER_SECOND) for at, _length in arm.timeline],
+        "lengths": [length for _at, length in arm.timeline],
         "failure": arm.failure,
         "fallback": arm.fallback,
         "finished": {
@@ -91,9 +93,16 @@ def _arm(record: Mapping[str, Any]) -> ArmRecorder:
     if finished is not None:
         statistics = _known(Statistics, finished["statistics"])
         ended = Finished(finished["reason"], finished["text"], tuple(finished["token_ids"]), statistics)
-    arm.restore(str(record["text"]), [(float(at), int(length)) for at, length in record["timeline"]], ended)
+    arm.restore(str(record["text"]), _timeline(record), ended)
     arm.failure, arm.fallback = record["failure"], record["fallback"]
     return arm
+
+
+def _timeline(record: Mapping[str, Any]) -> list[tuple[float, int]]:
+    """Also as records of earlier versions have it: (seconds, length) by (seconds, length)."""
+    if "timeline" in record:
+        return [(float(at), int(length)) for at, length in record["timeline"]]
+    return [(at / PER_SECOND, int(length)) for at, length in zip(record["clock"], record["lengths"], strict=True)]
 
 
 def _known(kind: type, values: Mapping[str, Any]) -> Any:

@@ -7,12 +7,14 @@ import logging
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from app.core.chat import Attachment, Chat, ChatMessage, attachments_of, untitled
 from app.core.sanitize import clean_text
 
 log = logging.getLogger(__name__)
+NUMBERS, LISTS = {int, float, bool}, {list, tuple}
 MESSAGE_COLUMNS = ", ".join(
     f"messages.{name}"
     for name in ("id", "chat_id", "role", "content", "state", "created_at", "statistics", "parent_id", "attachments")
@@ -120,4 +122,14 @@ def cleaned(value: Any) -> Any:
         return clean_text(value)
     if isinstance(value, Mapping):
         return {cleaned(key): cleaned(item) for key, item in value.items()}
-    return [cleaned(item) for item in value] if isinstance(value, list | tuple) else value
+    if not isinstance(value, list | tuple) or _only_numbers(value):
+        return value
+    return [cleaned(item) for item in value]
+
+
+def _only_numbers(values: Sequence[Any]) -> bool:
+    """Whether there is no text in a list of numbers or of lists of them. A long answer's clock has ten thousands."""
+    kinds = set(map(type, values))
+    if kinds <= LISTS:
+        kinds = set(map(type, chain.from_iterable(values)))
+    return kinds <= NUMBERS

@@ -216,7 +216,25 @@ def test_a_comparison_comes_back_from_plain_values_as_it_was():
     back = from_record(json.loads(json.dumps(to_record(run))))
     assert back.verdict_line() == run.verdict_line() and back.report_markdown() == run.report_markdown()
     assert [back.right.text_at(t / 20) for t in range(20)] == [run.right.text_at(t / 20) for t in range(20)]
-    assert back.duration_s == run.duration_s and back.gains == "right" and back.left.cut_short is None
+    assert back.duration_s == pytest.approx(run.duration_s, abs=1e-6) and back.gains == "right" and back.left.cut_short is None
+
+
+def test_a_record_of_before_the_clock_was_kept_in_whole_numbers_is_read():
+    run = compared(answer(FAST, words=WORDS))
+    record = json.loads(json.dumps(to_record(run)))
+    for side in ("left", "right"):
+        del record[side]["clock"], record[side]["lengths"]
+        record[side]["timeline"] = run.side(side).timeline
+    back = from_record(json.loads(json.dumps(record)))
+    assert back.right.timeline == run.right.timeline and back.duration_s == run.duration_s
+
+
+@pytest.mark.parametrize("damage", [{"clock": [1]}, {"clock": ["x"] * 99}, {"lengths": [None]}])
+def test_a_record_with_a_damaged_clock_is_none(damage):
+    record = json.loads(json.dumps(to_record(compared(answer(FAST, words=WORDS)))))
+    record["left"] |= damage
+    with pytest.raises((TypeError, ValueError)):
+        from_record(record)
 
 
 def test_a_record_of_a_newer_version_is_read_as_far_as_it_is_known():

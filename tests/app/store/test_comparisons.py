@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from app.core.sanitize import clean_text
 from app.store import ChatStore, ComparisonStore, StoreError, schema
+from app.store.rows import cleaned
 
 RELEASED = Path(__file__).parent / "released"
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(["a\x00b", "\ud800", "c\r\nd", "e"])
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("fg"), inner), max_leaves=12)
+
+
+def texts(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return [text for each in inner for text in texts(each)]
+
+
+@given(VALUES)
+def test_every_text_of_what_is_kept_is_clean_however_deep_and_nothing_else_changes(value):
+    kept = json.loads(json.dumps(cleaned(value)))
+    assert texts(kept) == [clean_text(text) for text in texts(value)]
+    if not texts(value):
+        assert kept == value
 
 
 def test_a_version_2_file_keeps_branches_pins_and_options_and_takes_comparisons(path: Path):

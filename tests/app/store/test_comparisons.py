@@ -19,7 +19,8 @@ from app.store.rows import cleaned
 RELEASED = Path(__file__).parent / "released"
 
 
-SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(["a\x00b", "\ud800", "c\r\nd", "e"])
+TEXTS = st.sampled_from(["a\x00b", "\ud800", "c\r\nd", "e"])
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("fg"), inner), max_leaves=12)
 
 

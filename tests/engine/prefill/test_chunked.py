@@ -57,7 +57,7 @@ def run(pair: Pair, tokens: int, session: DraftSession | None = None) -> tuple[P
 
 
 @pytest.mark.parametrize("mode", ["plain", "dflash"])
-@pytest.mark.parametrize("tokens", [2_000, 4_000, 8_000])
+@pytest.mark.parametrize("tokens", [2_000, 4_000, pytest.param(8_000, marks=pytest.mark.slow)])
 def test_memory_beside_the_caches_is_one_layers_attention_scores(pair: Pair, small_cache, mode: str, tokens: int) -> None:
     """Without a fused kernel one layer's scores [heads, chunk, tokens] exist at a time; nothing else grows with the prompt."""
     session = pair[1].session() if mode == "dflash" else None

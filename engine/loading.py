@@ -225,7 +225,9 @@ class _Reporter:
 def read_tokenizer(folder: Path) -> Any:
     """mlx-lm's tokenizer of the model in ``folder``. Raises ``ModelError``."""
     try:
-        return load_tokenizer(folder, {"trust_remote_code": False})  # unsaid, transformers asks on the terminal, or of a pipe
+        tokenizer = load_tokenizer(folder, {"trust_remote_code": False})  # unsaid, transformers asks on the terminal, or of a pipe
+        tokenizer.encode("1")  # turns off the cutting its file may ask for; then calls change nothing and threads may share it
+        return tokenizer
     except Exception as error:  # transformers raises many kinds for a broken tokenizer file
         if "trust_remote_code" in str(error):
             what = f"{folder} needs program code of its own (tokenizer_config.json), which is not run here"

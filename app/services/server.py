@@ -123,6 +123,12 @@ class LocalServer(QObject):
         self.changed.emit()
         self._background.run(lambda: save_key(key), self._on_saved, lambda _error: self._on_saved(False), "keychain")
 
+    def ask_for_key(self) -> None:
+        """Asks for the kept key from the next start on, and makes one where none is kept: programs may have an old one."""
+        self._settings.update(server_key=True)
+        if not self.key:
+            self._background.run(read_key, self._on_asked, lambda _error: self.make_key(), "keychain")
+
     def find_key(self) -> None:
         """Reads the key, which takes a while; ``changed`` follows where there is one."""
         if not self.key and self._settings.current.server_key:
@@ -230,6 +236,12 @@ class LocalServer(QObject):
     def _on_saved(self, kept: bool) -> None:
         self.key_kept = kept
         self.changed.emit()
+
+    def _on_asked(self, key: str) -> None:
+        if key or self.key:
+            self._on_key(key)
+        else:
+            self.make_key()
 
     def _on_key(self, key: str) -> None:
         self.key = self.key or key

@@ -170,8 +170,8 @@ class MeterStrip(QWidget):
         layout.addWidget(self.status)
         layout.addWidget(self.reason)
         self.setFixedHeight(self.fontMetrics().height() + 2 * theme.S + 2)
-        self._needed = self.minimumSizeHint().width()
         self.show_snapshot(self._snapshot)
+        self._needed = self.minimumSizeHint().width()
 
     def show_snapshot(self, snapshot: MeterSnapshot) -> None:
         """Shows the numbers of ``snapshot``."""

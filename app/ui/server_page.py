@@ -110,10 +110,10 @@ class ServerPage(Page):
         QGuiApplication.clipboard().setText(curl_example(self._server.url, (self._server.key or HIDDEN_KEY) if wants_key else ""))
 
     def _ask_for_key(self, on: bool) -> None:
-        if on and not self._server.key:
-            self._server.make_key()
+        if on:
+            self._server.ask_for_key()
         else:
-            self.service.update(server_key=on)
+            self.service.update(server_key=False)
 
     def _open_up(self, on: bool) -> None:
         self.open.setChecked(self.service.current.server_open)
@@ -128,9 +128,8 @@ class ServerPage(Page):
         box.open()
 
     def _allow(self) -> None:
-        if not self._server.key:
-            self._server.make_key()
-        self.service.update(server_open=True, server_key=True)
+        self._server.ask_for_key()
+        self.service.update(server_open=True)
 
     def hideEvent(self, event: QHideEvent) -> None:
         """What was typed and not finished counts, too."""

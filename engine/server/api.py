@@ -104,8 +104,11 @@ class Api:
         return b"".join(parts)
 
     async def _models(self, _: Request) -> Response:
-        loaded = self._known()
-        return JSONResponse({"object": "list", "data": [self._card(loaded)] if loaded is not None else []})
+        try:
+            cards = [self._card(self._desk.loaded)]
+        except ApiError:
+            cards = []  # there is none now, which is no error here
+        return JSONResponse({"object": "list", "data": cards})
 
     async def _model(self, request: Request) -> Response:
         loaded = self._desk.loaded
@@ -113,20 +116,16 @@ class Api:
         return JSONResponse(self._card(loaded))
 
     async def _health(self, _: Request) -> Response:
-        desk, loaded = self._desk, self._known()
-        state = {"status": "ok" if loaded is not None else "no_model", "model": self._name(loaded.info) if loaded else None}
-        counts = {"running": desk.running, "waiting": desk.waiting, "version": __version__}
-        return JSONResponse(state | counts | {"notices": list(loaded.info.notices) if loaded else []})
+        desk = self._desk
+        state: dict[str, Any] = {"running": desk.running, "waiting": desk.waiting, "version": __version__}
+        try:
+            info = desk.loaded.info
+        except ApiError as error:  # a watchdog asks whether the server lives: it does
+            return JSONResponse({"status": error.code, "model": None} | state | {"notices": []})
+        return JSONResponse({"status": "ok", "model": self._name(info)} | state | {"notices": list(info.notices)})
 
     async def _prometheus(self, _: Request) -> Response:
         return Response(self._metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-    def _known(self) -> Loaded | None:
-        """The loaded pair; None where there is none now, which these routes can say without being errors."""
-        try:
-            return self._desk.loaded
-        except ApiError:
-            return None
 
     def _name(self, info: PairInfo) -> str:
         return self._settings.name or public_name(info)

@@ -80,13 +80,16 @@ def test_the_check_itself_finds_a_cut_text(qtbot, window):
     assert len(cut(window)) == 1
 
 
+@pytest.mark.parametrize("server", ["", "http://192.168.100.100:65535/v1"])
 @pytest.mark.parametrize("language", ["de", "en"], indirect=True)
-def test_the_meter_s_figures_keep_apart_in_the_smallest_window(qtbot, language, make_services, make_window):
+def test_the_meter_s_figures_keep_apart_in_the_smallest_window(qtbot, language, server, make_services, make_window):
     window = make_window(make_services())
+    window.meter.show_server(server)
     for width in (window.minimumWidth(), 1_200):
         window.resize(width, 600)
         qtbot.wait(20)
-        shown = [figure for figure in (*window.meter.figures.values(), window.meter.status) if figure.isVisible()]
+        parts = (window.meter.server, window.meter.ribbon, *window.meter.figures.values(), window.meter.status)
+        shown = [part for part in parts if part.isVisible()]
         assert all(left.geometry().right() < right.x() - 4 for left, right in pairwise(shown))
         assert window.meter.layout().minimumSize().width() <= window.meter.width()
     assert window.meter.figures["first"].isVisible()

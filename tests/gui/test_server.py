@@ -182,7 +182,7 @@ def test_without_a_model_programs_are_told_so_and_the_server_stays(qtbot, servin
     error = answer_of(qtbot, others.submit(ask(services)))
     assert (error.status_code, error.code) == (503, "no_model") and "No model is loaded" in error.message
     assert answer_of(qtbot, others.submit(lambda: get(services, "/v1/models"))).json()["data"] == []
-    assert answer_of(qtbot, others.submit(lambda: get(services, "/health"))).json()["model"] is None
+    assert answer_of(qtbot, others.submit(lambda: get(services, "/health"))).json()["status"] == "no_model"
     load(qtbot, services.client)
     assert answer_of(qtbot, others.submit(ask(services))).choices
 

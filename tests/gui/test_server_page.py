@@ -90,6 +90,19 @@ def test_a_key_lies_in_the_keychain_and_is_asked_for(qtbot, window, keychain, ot
     assert f"Bearer {key}" in QApplication.clipboard().text() and key not in page.example.toPlainText()
 
 
+def test_the_key_that_programs_have_is_asked_for_again_and_a_new_one_only_on_demand(qtbot, window, keychain):
+    keychain.set_password("Slipstream", "server key", "sk-of-old")
+    server = window.services.server
+    window.do.show_settings(server=True)
+    page = window.findChild(SettingsDialog).server
+    page.asks_key.click()
+    qtbot.waitUntil(lambda: server.key == "sk-of-old", timeout=20_000)
+    assert page.copy_key.isEnabled() and window.services.settings.current.server_key
+    page.new_key.click()
+    qtbot.waitUntil(lambda: "sk-of-old" not in keychain.kept.values(), timeout=20_000)
+    assert server.key in keychain.kept.values()
+
+
 def test_a_key_that_is_gone_from_the_keychain_is_never_done_without(qtbot, window):
     services = window.services
     services.settings.update(server_port=free_port(), server_key=True)
@@ -124,7 +137,8 @@ def test_other_computers_may_ask_only_after_a_yes_and_with_a_key(qtbot, window, 
     box = next(each for each in page.findChildren(QMessageBox) if each.isVisible())
     next(button for button in box.buttons() if button.text() == "Let them ask").click()
     current = services.settings.current
-    assert current.server_open and current.server_key and services.server.key and not page.asks_key.isEnabled()
+    assert current.server_open and current.server_key and not page.asks_key.isEnabled()
+    qtbot.waitUntil(lambda: bool(services.server.key), timeout=20_000)
     services.settings.update(server_key=False)
     assert services.settings.current.server_key, "open without a key cannot be had"
     switch_on(qtbot, services)

@@ -1,12 +1,15 @@
-"""What the reports about downloads share: a model on the test hub, and tries that follow each other at once."""
+"""What the reports share: a model on the test hub, tries that follow each other at once, and quick loads of tiny pairs."""
 
 from __future__ import annotations
 
 import pytest
 
 from engine.models import DownloadPlan, hub_client, plan_download
+from tests.engine.quick_loads import quick_loads
 from tests.hub_server import HubServer
 from tests.remote_models import add_model
+
+__all__ = ["quick_loads", "remote_model"]
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ class AnswerReader:
     def __init__(self, split: bool, tools: ToolCallSplitter | None, stop_ids: frozenset[int], one_call: bool = False):
         self._thoughts = ThinkingSplitter() if split else None
         self._tools, self._stop_ids, self._one_call = tools, stop_ids, one_call
-        self.calls = 0
+        self.called: list[str] = []  # names of tools
         self.enough = False
         self.finished: Finished | None = None
         self.notices: list[str] = []
@@ -55,7 +55,7 @@ class AnswerReader:
     def finish_reason(self) -> str:
         """As the OpenAI API has it, where an answer that somebody else ended was cut to a length."""
         assert self.finished is not None
-        if self.calls and (self.enough or self.finished.reason == "stop"):
+        if self.called and (self.enough or self.finished.reason == "stop"):
             return "tool_calls"
         return "stop" if self.finished.reason == "stop" else "length"
 
@@ -74,7 +74,7 @@ class AnswerReader:
         calls = self._find_calls(said, final)
         if self._one_call and calls.calls:
             self.enough, calls = True, ToolSplit(calls.text, calls.calls[:1])
-        self.calls += len(calls.calls)
+        self.called += [call.name for call in calls.calls]
         return Piece(calls.text, thinking, calls.calls, logprobs, moved)
 
     def _find_calls(self, said: str, final: bool) -> ToolSplit:

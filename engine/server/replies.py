@@ -10,6 +10,7 @@ from typing import Any
 from engine import Event, Finished, Started, TokenLogprob, __version__
 from engine.report import answer_record
 from engine.server.answers import AnswerReader, Piece, Vocabulary
+from engine.server.errors import ApiError
 from engine.server.translate import Ask
 
 LOWEST = -9999.0  # the OpenAI API's stand-in for minus infinity, which JSON cannot say
@@ -26,8 +27,11 @@ class Reply:
         self._head = {"id": f"{self.prefix}-{secrets.token_hex(12)}", "created": int(time.time()), "model": model}
 
     def take(self, event: Event) -> list[dict[str, Any]]:
-        """The chunks of a stream that ``event`` makes, the last ones with ``Finished``."""
+        """The chunks of a stream that ``event`` makes, the last ones with ``Finished``. Raises ``ApiError`` where the answer does
+        not hold the call that was asked for."""
         piece = self.reader.read(event)
+        if isinstance(event, Finished) and self.ask.must_call and not set(self.reader.called) & set(self.ask.must_call):
+            raise self._uncalled()
         self.keep(piece)
         chunks = [self._chunk(choice) for choice in self.choices(event, piece)]
         if isinstance(event, Finished):
@@ -64,6 +68,12 @@ class Reply:
         head = self._head | {"object": self.chunk_kind, "system_fingerprint": f"slipstream-{__version__}"}
         chunk = head | {"choices": [] if choice is None else [choice]}
         return chunk | {"usage": None} if self.ask.include_usage else chunk
+
+    def _uncalled(self) -> ApiError:
+        """The request could be honoured only by a model that does it by itself, and this one did not."""
+        ended = "reached its token limit before it called" if self.reader.finish_reason == "length" else "called none of"
+        message = f"The answer {ended} {' or '.join(self.ask.must_call)}, as tool_choice asks for: ask for it in the prompt too."
+        return ApiError(422, message, code="tool_not_called", param="tool_choice")
 
     def _figures(self, finished: Finished) -> dict[str, Any]:
         record = {name: value for name, value in answer_record(finished, with_text=False).items() if name not in PRIVATE}

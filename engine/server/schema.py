@@ -102,6 +102,17 @@ class Tool(Strict):
     function: Function
 
 
+class ToolName(Strict):
+    name: str
+
+
+class NamedTool(Strict):
+    """The one tool that is to be called."""
+
+    type: Literal["function"]
+    function: ToolName
+
+
 class TemplateSwitches(Strict):
     """The switch of a chat template under the name that other servers give it."""
 
@@ -139,7 +150,7 @@ class ChatBody(Common):
     logprobs: bool | None = None
     top_logprobs: int | None = None
     tools: list[Tool] | None = None
-    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] | None = None
+    tool_choice: Literal["none", "auto", "required"] | NamedTool | None = None
     parallel_tool_calls: bool | None = None
     reasoning_effort: str | None = None
     chat_template_kwargs: TemplateSwitches | None = None
@@ -190,5 +201,5 @@ def _depth(place: tuple[int | str, ...]) -> int:
 
 
 def _is_branch(step: int | str) -> bool:
-    """Pydantic names the branch of a union as a step of the place: str, list[Part], literal[...]."""
-    return isinstance(step, str) and (step in ("str", "dict") or "[" in step)
+    """Pydantic names the branch of a union as a step of the place: str, list[Part], literal[...], NamedTool."""
+    return isinstance(step, str) and (step in ("str", NamedTool.__name__) or "[" in step)

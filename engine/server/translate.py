@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from engine import GenerationRequest, Message, PairInfo, RequestError
 from engine.request import ToolCall
 from engine.server.errors import ApiError, as_api_error
-from engine.server.schema import ChatBody, Common, CompletionBody, Part, Tool, Turn, unknown_names
+from engine.server.schema import ChatBody, Common, CompletionBody, NamedTool, Part, Tool, Turn, unknown_names
 
 MAX_STOPS = 64  # editors send a dozen; every one costs time at every token
 COMPLETION_TOKENS = 16  # the OpenAI API's default for /v1/completions
@@ -21,14 +22,15 @@ SAME_NAMES = ("temperature", "top_p", "min_p", "presence_penalty", "frequency_pe
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request and how its answer is to be given. ``one_call``: the answer ends with its first call of a tool.
-    ``notices``: what the client asked for and cannot count on."""
+    """A request and how its answer is to be given. ``one_call``: the answer ends with its first call of a tool. ``must_call``: it
+    is an error where it calls none of these tools. ``notices``: what the client asked for and cannot count on."""
 
     request: GenerationRequest
     stream: bool
     include_usage: bool
     chat: bool
     one_call: bool = False
+    must_call: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 
@@ -37,17 +39,18 @@ def chat_ask(body: ChatBody, info: PairInfo, exact: bool = False) -> Ask:
     limit = _one_of(body, "max_tokens", "max_completion_tokens")
     if body.top_logprobs and not body.logprobs:
         raise _wrong("top_logprobs", "top_logprobs needs logprobs: true.")
-    tools = _tools(body)
+    tools, must_call = _tools(body)
     settings = _settings(body) | {
         "messages": tuple(_message(turn, f"messages.{index}") for index, turn in enumerate(body.messages)),
         "max_tokens": info.context_length if limit in (None, NO_LIMIT) else limit,
         "logprobs": (body.top_logprobs or 0) if body.logprobs else None,
-        "tools": tools,
+        "tools": tuple(map(_tool, tools)),
         "thinking": _thinking(body, info),
         "exact": exact,
     }
-    ask = _ask(body, settings, chat=True, one_call=bool(tools) and body.parallel_tool_calls is False)
-    return replace(ask, notices=_unenforced(body) + ask.notices) if tools else ask
+    one_call = bool(tools) and (body.parallel_tool_calls is False or isinstance(body.tool_choice, NamedTool))
+    ask = _ask(body, settings, chat=True, one_call=one_call)
+    return replace(ask, must_call=must_call, notices=_unenforced(tools) + ask.notices)
 
 
 def completion_ask(body: CompletionBody, info: PairInfo, exact: bool = False) -> Ask:
@@ -74,7 +77,7 @@ def _ask(body: Common, settings: dict[str, Any], chat: bool, one_call: bool = Fa
     except RequestError as error:
         raise as_api_error(error, True, "messages" if chat else "prompt") from None
     usage = body.stream_options is not None and bool(body.stream_options.include_usage)
-    return Ask(request, bool(body.stream), usage, chat, one_call, _unknown(body))
+    return Ask(request, bool(body.stream), usage, chat, one_call, notices=_unknown(body))
 
 
 def _settings(body: Common) -> dict[str, Any]:
@@ -136,22 +139,27 @@ def _content(content: str | list[Part] | None, place: str) -> str:
     return "".join(part.text or "" for part in content)
 
 
-def _tools(body: ChatBody) -> tuple[str, ...]:
-    choice = body.tool_choice
-    if choice == "required" or isinstance(choice, dict):
-        raise _wrong("tool_choice", "tool_choice can be auto or none: a model cannot be made to call a tool here.")
+def _tools(body: ChatBody) -> tuple[list[Tool], tuple[str, ...]]:
+    """The tools that the model is shown, and of which it has to call one; it cannot be made to, so that is seen from its answer."""
+    choice, tools = body.tool_choice, body.tools or []
     if choice == "none":
-        return ()
-    return tuple(_tool(tool) for tool in body.tools or ())
+        return [], ()
+    if isinstance(choice, NamedTool):
+        tools = [tool for tool in tools if tool.function.name == choice.function.name]
+        if not tools:
+            raise _wrong("tool_choice", f"tool_choice names {choice.function.name}, which is none of the tools: name one of them.")
+    elif choice == "required" and not tools:
+        raise _wrong("tool_choice", "tool_choice required needs tools: send some.")
+    return tools, tuple(tool.function.name for tool in tools) if choice not in (None, "auto") else ()
 
 
 def _tool(tool: Tool) -> str:
     return json.dumps(tool.model_dump(exclude_none=True, exclude={"function": {"strict"}}), ensure_ascii=False)
 
 
-def _unenforced(body: ChatBody) -> tuple[str, ...]:
+def _unenforced(tools: Sequence[Tool]) -> tuple[str, ...]:
     """The openai package's helpers send ``strict`` always and cannot leave it out: so it is no error, but never passed over."""
-    names = [tool.function.name for tool in body.tools or () if tool.function.strict]
+    names = [tool.function.name for tool in tools if tool.function.strict]
     return (f"strict is not enforced: check the arguments of calls of {', '.join(names)}.",) if names else ()
 
 

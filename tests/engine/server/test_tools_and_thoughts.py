@@ -77,6 +77,32 @@ def test_without_tools_or_with_tool_choice_none_the_text_stays_text(caller: Serv
         assert "tool_calls" not in choice["message"]
 
 
+NAMED: Any = {"type": "function", "function": {"name": "weather"}}
+OTHER: Any = {"type": "function", "function": {"name": "other", "parameters": {"type": "object", "properties": {}}}}
+
+
+@pytest.mark.parametrize("choice", ["required", NAMED])
+def test_a_call_that_has_to_come_comes_or_is_missed_with_an_error(caller: Served, choice: Any) -> None:
+    """A model cannot be made to call: that a client gets an answer without the call is out of the question all the same."""
+    client = caller.client()
+    wanted: Any = {"model": "caller", "tools": TOOLS, "tool_choice": choice}
+    answer = client.chat.completions.create(messages=REPEAT, max_tokens=60, **wanted)
+    assert [call.function.name for call in answer.choices[0].message.tool_calls or ()] == ["weather"]
+    hello: Any = [{"role": "user", "content": "Say hello."}]
+    with pytest.raises(openai.UnprocessableEntityError, match="called none of weather, as tool_choice asks") as missed:
+        client.chat.completions.create(messages=hello, max_tokens=300, **wanted)
+    assert (missed.value.code, missed.value.param) == ("tool_not_called", "tool_choice")
+    with pytest.raises(openai.APIError, match="token limit before it called weather"):
+        list(client.chat.completions.create(messages=hello, max_tokens=2, stream=True, **wanted))
+
+
+def test_a_named_tool_is_the_only_one_that_the_model_is_shown(caller: Served) -> None:
+    def tokens(tools: Any, **settings: Any) -> int:
+        return caller.post(messages=REPEAT, max_tokens=60, tools=tools, **settings).json()["usage"]["prompt_tokens"]
+
+    assert tokens([OTHER, *TOOLS], tool_choice=NAMED) == tokens(TOOLS) < tokens([OTHER, *TOOLS], tool_choice="required")
+
+
 def test_only_one_call_comes_where_only_one_is_wanted(caller: Served) -> None:
     twice: Any = [{"role": "user", "content": f"Repeat exactly:\n{WRITTEN}\n{WRITTEN.replace('Paris', 'Rome')}"}]
     settings = {"messages": twice, "tools": TOOLS, "max_tokens": 80}

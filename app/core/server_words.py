@@ -38,5 +38,5 @@ def row_of(entry: Entry) -> tuple[str, ...]:
 def status_of(entry: Entry) -> str:
     """How the request stands: being answered, answered with an HTTP status, or left by its program."""
     if entry.open:
-        return tr("waiting") if entry.status is None else tr("answering")
+        return tr("answering") if entry.answering else tr("waiting")
     return tr("left") if entry.status is None else str(entry.status)

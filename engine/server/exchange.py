@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from engine import Finished, PrefillProgress
 from engine.server.desk import Desk, Failed, Item, Job
 from engine.server.errors import ApiError
-from engine.server.journal import LATE_STATUS, STATISTICS
+from engine.server.journal import ITS_TURN, LATE_STATUS, STATISTICS
 from engine.server.metrics import Metrics
 from engine.server.replies import Reply
 
@@ -36,7 +36,7 @@ class Exchange(Response):
         self._items: asyncio.Queue[Item | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._job = Job(reply.ask.request, self._deliver)
-        self._opened = False
+        self._opened = self._begun = False
         self._progress = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -91,6 +91,9 @@ class Exchange(Response):
         """The chunks of an item. Raises ``ApiError`` where it is a failure."""
         if isinstance(item, Failed):
             raise item.error
+        if not self._begun:
+            self._begun = True
+            self._scope[ITS_TURN]()
         if isinstance(item, PrefillProgress):
             self._progress = f"{item.done} of {item.total} prompt tokens read"
         if isinstance(item, Finished):

@@ -14,15 +14,17 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from engine import Statistics
 
 KEPT = 100
-# In a request's scope: the figures of its answer, and the status of an error that came after the answer had begun.
-STATISTICS, LATE_STATUS = "slipstream.statistics", "slipstream.late_status"
+# In a request's scope: the figures of its answer, the status of an error that came after the answer had begun, and what to call
+# when it is its turn.
+STATISTICS, LATE_STATUS, ITS_TURN = "slipstream.statistics", "slipstream.late_status", "slipstream.its_turn"
 LONGEST_NAME = 200  # of a path or a program: clients choose them
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One request. ``at``: seconds since 1970. ``status``: the HTTP status, None until the answer begins; ``open``: it goes on.
-    ``client`` is what the program calls itself (User-Agent); ``statistics`` are of a finished answer."""
+    """One request. ``at``: seconds since 1970. ``status``: the HTTP status, None until it is sent; ``open``: it goes on;
+    ``answering``: its turn has come. ``client`` is what the program calls itself (User-Agent); ``statistics`` are of a finished
+    answer."""
 
     number: int
     at: float
@@ -31,6 +33,7 @@ class Entry:
     client: str
     status: int | None = None
     open: bool = True
+    answering: bool = False
     statistics: Statistics | None = None
 
 
@@ -80,6 +83,13 @@ class JournalKeeper:
             await self._app(scope, receive, send)
             return
         entry = self._journal.begin(scope["method"], scope["path"], Headers(scope=scope).get("user-agent", ""))
+
+        def its_turn() -> None:
+            nonlocal entry
+            entry = replace(entry, answering=True)
+            self._journal.put(entry)
+
+        scope[ITS_TURN] = its_turn
 
         async def watched(message: Message) -> None:
             nonlocal entry

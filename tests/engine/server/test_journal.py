@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from engine.server.journal import KEPT, LONGEST_NAME, Journal
 from tests.engine.server.test_desk import NUMBERS, Desked, ask
+
+
+def wait(done: Callable[[], bool]) -> None:
+    end = time.monotonic() + 20
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -32,6 +41,22 @@ def test_each_kind_of_end_is_noted_with_its_program_and_figures(desked: Desked) 
     assert [entry.statistics for entry in entries] == [NUMBERS, None, None, None, None]
     assert {entry.client for entry in entries} == {"Editor/1.0"} and not any(entry.open for entry in entries)
     assert "secret" not in repr(entries)
+
+
+def test_a_request_waits_until_its_turn_whether_it_is_streamed_or_not(desked: Desked) -> None:
+    first, *_ = desked.submit("long")
+    assert desked.engine.long.wait(20)
+    client = desked.client()
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(client.post, "/v1/chat/completions", json=ask("long", stream=stream)) for stream in (True, False)]
+        wait(lambda: desked.desk.waiting == 2)
+        assert [(entry.open, entry.answering) for entry in desked.journal.entries()] == [(True, False)] * 2
+        first.cancel.set()
+        wait(lambda: any(entry.answering for entry in desked.journal.entries()))
+        assert [entry.answering for entry in desked.journal.entries()].count(True) == 1
+        desked.stop.set()
+        assert sorted(each.result(20).status_code for each in asked) == [200, 503]
+    assert not any(entry.open for entry in desked.journal.entries())
 
 
 def test_a_fault_of_the_server_itself_is_noted_as_one(desked: Desked, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from app.core.chat import ROLES, STATES, Attachment, Chat, ChatMessage, State
+from app.core.chat import ROLES, STATES, Chat, ChatMessage, State, attachment_values, attachments_of
 from app.core.figures import known_figures, size
 from app.core.json_steps import Lists, read_object
 from app.core.options import ChatOptions, taken_otherwise
@@ -118,7 +118,7 @@ def _record(chat: Chat, messages: Sequence[ChatMessage]) -> dict[str, Any]:
                 "state": message.state,
                 "created_at": moment(message.created_at),
                 "statistics": message.statistics,
-                "attachments": [{"name": each.name, "text": each.text} for each in message.attachments],
+                "attachments": [attachment_values(each) for each in message.attachments],
             }
             for message in messages
         ],
@@ -156,7 +156,7 @@ def _message(turn: dict[str, Any]) -> ChatMessage:
     role, state, statistics = turn["role"], turn["state"], turn.get("statistics")
     if role not in ROLES or state not in STATES or not isinstance(statistics, dict | None) or type(turn["id"]) is not int:
         raise ValueError("not as exported")
-    files = tuple(Attachment(_text(each["name"]), _text(each["text"])) for each in turn["attachments"])
+    files = attachments_of([{**each, "name": _text(each["name"]), "text": _text(each["text"])} for each in turn["attachments"]])
     at, content = _seconds(turn["created_at"]), _text(turn["content"])
     # An answer that was still being written when it was exported is not being written here.
     kept: State = "stopped" if state == "streaming" else state

@@ -27,6 +27,11 @@ class AttachmentError(Exception):
     """A file cannot be attached; ``str(error)`` is one line for the user with what to do."""
 
 
+def cannot_be_attached(name: str) -> AttachmentError:
+    """What to say of a file of another kind."""
+    return AttachmentError(tr("{name} cannot be attached: text, code, PDF, Word (.docx) and RTF can.", name=name))
+
+
 def read_file(path: Path) -> Attachment:
     """The text of a file in UTF-8, or in UTF-16 or UTF-32 with a mark. Raises ``AttachmentError``; never reads a huge file."""
     name = path.name or str(path)
@@ -53,7 +58,7 @@ def decoded(content: bytes, name: str) -> str:
     except UnicodeDecodeError:
         text = "\x00"
     if _BINARY.search(text):
-        raise AttachmentError(tr("{name} is not a text file: only text and code can be attached (UTF-8 or UTF-16).", name=name))
+        raise cannot_be_attached(name)
     return text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from app.core.fence import fenced
@@ -16,6 +16,7 @@ Role = Literal["system", "user", "assistant"]
 State = Literal["sent", "streaming", "done", "stopped", "interrupted", "failed"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 STATES: tuple[State, ...] = ("sent", "streaming", "done", "stopped", "interrupted", "failed")
+KINDS = {"pdf": "PDF", "docx": "Word", "rtf": "RTF"}  # of documents, as they are called in every language
 TITLE_LENGTH = 40
 
 
@@ -39,16 +40,37 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A text file that goes with a message."""
+    """A file that goes with a message, as text.
+
+    ``kind`` is "" for a text file, else the document's (see ``KINDS``). Of its ``of_pages`` the first ``pages`` were read;
+    both are 0 where it has none.
+    """
 
     name: str
     text: str
+    kind: str = ""
+    pages: int = 0
+    of_pages: int = 0
 
 
 def attachments_of(values: Any) -> tuple[Attachment, ...]:
-    """The attachments that plain values hold; what is none is left out."""
+    """The attachments that plain values hold, as ``attachment_values`` makes them; what is none is left out."""
     files = [each for each in values if isinstance(each, dict)] if isinstance(values, list) else []
-    return tuple(Attachment(str(each.get("name", "")), str(each.get("text", ""))) for each in files)
+    return tuple(_attachment(each) for each in files)
+
+
+def _attachment(values: dict[str, Any]) -> Attachment:
+    kind, pages, of_pages = values.get("kind"), values.get("pages"), values.get("of_pages")
+    known = Attachment(str(values.get("name", "")), str(values.get("text", "")), kind if kind in KINDS else "")
+    if known.kind and type(pages) is int and type(of_pages) is int and 0 <= pages <= of_pages:
+        return replace(known, pages=pages, of_pages=of_pages)
+    return known
+
+
+def attachment_values(file: Attachment) -> dict[str, Any]:
+    """``file`` as plain values."""
+    about = {"kind": file.kind, "pages": file.pages, "of_pages": file.of_pages} if file.kind else {}
+    return {"name": file.name, "text": file.text, **about}
 
 
 @dataclass(frozen=True, slots=True)

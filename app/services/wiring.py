@@ -15,6 +15,7 @@ from app.services.learning import Learning
 from app.services.library import Library
 from app.services.meter_feed import MeterFeed
 from app.services.pair_options import PairOptionsService
+from app.services.reading import Reading
 from app.services.server import LocalServer
 from app.services.settings import SettingsService
 from app.services.shelf import Shelf
@@ -48,6 +49,7 @@ class Services(QObject):
         self.shelf.purged.connect(self.client.forget_prefixes)  # they hold the tokens of what is gone
         self.shelf.tidy()
         self.comparisons = ComparisonHistory(ComparisonStore(self.store), self.conversation.comparison, self)
+        self.reading = Reading(self)
         self.transfer = Transfer(self.store, self.conversation, self)
         self.learning = Learning(self.store, self.client, self.settings, self)
         self.conversation.chats_changed.connect(self.learning.chats_changed)
@@ -70,6 +72,7 @@ class Services(QObject):
         self._closed = True
         self.updates.stop()
         self.server.stop()
+        self.reading.stop()
         self.transfer.stop()
         self.learning.stop()
         self.conversation.stop()

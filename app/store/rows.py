@@ -47,7 +47,7 @@ def chat_of(row: Sequence[Any]) -> Chat:
 def message_of(row: Sequence[Any]) -> ChatMessage:
     """A message from its ``MESSAGE_COLUMNS``."""
     message_id, chat_id, role, content, state, created_at, statistics, parent_id, attachments = row
-    files = attachments_of(value_of(attachments)) if attachments else ()
+    files = _files_of(attachments) if attachments else ()
     figures = value_of(statistics, {}) or None if statistics else None
     return ChatMessage(message_id, chat_id, role, content, state, created_at, figures, parent_id, files)
 
@@ -110,10 +110,23 @@ def json_of(values: Mapping[str, Any] | None) -> str | None:
 
 
 def attachments_json(attachments: Sequence[Attachment]) -> str | None:
-    """Attachments as JSON text, None where there are none."""
-    files = [{"name": clean_text(each.name), "text": clean_text(each.text)} for each in attachments]
+    """Attachments as JSON text, None where there are none. Where documents are among them, a list at the end says of each file what
+    it is besides name and text.
+    """
+    values: list[Any] = [{"name": clean_text(each.name), "text": clean_text(each.text)} for each in attachments]
+    if any(each.kind for each in attachments):
+        values.append([[each.kind, each.pages, each.of_pages] for each in attachments])
     # Unescaped and with json's own spaces: search reads it in SQL.
-    return json.dumps(files, ensure_ascii=False) if files else None
+    return json.dumps(values, ensure_ascii=False) if values else None
+
+
+def _files_of(text: str) -> tuple[Attachment, ...]:
+    values = value_of(text)
+    about = values.pop() if isinstance(values, list) and values and isinstance(values[-1], list) else []
+    for file, each in zip(values or [], about, strict=False):
+        if isinstance(file, dict) and isinstance(each, list):
+            file |= dict(zip(("kind", "pages", "of_pages"), each, strict=False))
+    return attachments_of(values)
 
 
 def cleaned(value: Any) -> Any:

@@ -14,14 +14,16 @@ LONG = "length(content) + coalesce(length(attachments), 0) > 100000"
 
 
 # How JSON (as ``rows.attachments_json`` writes it) is read as plain text in SQL: FTS5 lets no json_each into its content.
-# Escapes are set aside first, so that a quote is JSON's own; char(1) and char(2) are in no text that is kept.
+# Escapes are set aside first, so that a quote is JSON's own; char(1) and char(2) are in no text that is kept. What a list at
+# the end says of documents goes with everything behind the last brace.
+_BEHIND_THE_LAST = "'abcdefghijklmnopqrstuvwxyz0123456789\",[] '"
 _PLAIN = (
     (r"'\\'", "char(1)"),
     (r"""'\"'""", "char(2)"),
     ("""'[{"name": "'""", "''"),
     ("""'", "text": "'""", "char(10)"),
     ("""'"}, {"name": "'""", "char(10)"),
-    ("""'"}]'""", "''"),
+    ("""'"}'""", "''"),
     (r"'\n'", "char(10)"),
     (r"'\t'", "char(9)"),
     ("char(2)", """'"'"""),
@@ -31,7 +33,7 @@ _PLAIN = (
 
 def message_text(table: str) -> str:
     """An SQL expression for all text of the message ``table``: its content, then its attachments' names and texts."""
-    files = f"{table}.attachments"
+    files = f"rtrim({table}.attachments, {_BEHIND_THE_LAST})"
     for old, new in _PLAIN:
         files = f"replace({files}, {old}, {new})"
     return f"{table}.content || coalesce(char(10) || {files}, '')"

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
-from app.core.chat import Attachment
+from app.core.chat import KINDS, Attachment
 from app.core.sanitize import break_long_runs
 from app.core.words import tr, trn
 from app.ui import theme
@@ -27,51 +27,58 @@ def short_name(name: str) -> str:
     return name if len(name) <= NAME_LENGTH else f"{name[:half]}…{name[-half:]}"
 
 
-class AttachmentChip(QFrame):
-    """One file that goes with the message being written. ``removed()`` comes from its button, Delete and Backspace."""
+def document_words(attachment: Attachment, length: str) -> str:
+    """What kind of document it is, how many pages of it were read, and its ``length``: "PDF · 12 pages · 3,400 tokens"."""
+    pages = ""
+    if attachment.pages < attachment.of_pages:
+        pages = tr("{pages} of {of_pages} pages", pages=attachment.pages, of_pages=attachment.of_pages)
+    elif attachment.pages:
+        pages = trn("{count} page", "{count} pages", attachment.pages)
+    return " · ".join(filter(None, (KINDS.get(attachment.kind, ""), pages, length)))
+
+
+class Chip(QFrame):
+    """The name of a file, a figure and a button. ``removed()`` comes from that, Delete and Backspace."""
 
     removed = Signal()
 
-    def __init__(self, attachment: Attachment, parent: QWidget | None = None):
+    def __init__(self, name: str, parent: QWidget | None = None):
         super().__init__(parent)
-        self.attachment = attachment
-        self._icon, self._name, self._tokens = QLabel(), QLabel(short_name(attachment.name)), QLabel()
+        self.name = name
+        self._icon, self._name, self._figure = QLabel(), QLabel(short_name(name)), QLabel()
         self._icon.setAccessibleName(tr("File"))
         self._name.setTextFormat(Qt.TextFormat.PlainText)
         self._remove = QToolButton(autoRaise=True)
         self._remove.setIconSize(QSize(10, 10))
-        self._remove.setAccessibleName(tr("Remove {name}", name=attachment.name))
+        self._remove.setAccessibleName(tr("Remove {name}", name=name))
         self._remove.setToolTip(tr("Remove"))
         self._remove.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the chip itself takes the focus, and Delete removes it
         self._remove.clicked.connect(self.removed)
         layout = QHBoxLayout(self)
         layout.setContentsMargins(theme.S, theme.XS, theme.XS, theme.XS)
         layout.setSpacing(theme.S)
-        for widget in (self._icon, self._name, self._tokens, self._remove):
+        for widget in (self._icon, self._name, self._figure, self._remove):
             layout.addWidget(widget)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        text = attachment.text[:PREVIEW]
-        self.setToolTip(tip(break_long_runs(text if len(attachment.text) <= PREVIEW else f"{text} …", 80)))
-        self.show_tokens(None)
-        self.restyle()
 
-    def show_tokens(self, tokens: int | None) -> None:
-        """How many tokens the file takes; characters while that is not known."""
-        length = len(self.attachment.text)
-        words = trn("{count} character", "{count} characters", length)
-        if tokens is not None:
-            words = trn("{count} token", "{count} tokens", tokens)
-        self._tokens.setText(words)
-        self.setAccessibleName(tr("Attachment {name}, {size}. Delete removes it.", name=self.attachment.name, size=words))
+    @property
+    def figure(self) -> str:
+        """What is told beside the name."""
+        return self._figure.text()
+
+    def show_figure(self, words: str) -> None:
+        """Tells ``words`` beside the name."""
+        self._figure.setText(words)
+        self.setAccessibleName(tr("Attachment {name}, {size}. Delete removes it.", name=self.name, size=words))
 
     def restyle(self) -> None:
         """Follows the palette."""
         colours = theme.current()
         self._icon.setPixmap(theme.icon("attach", colours.quiet).pixmap(theme.ICON))
         self._remove.setIcon(theme.icon("close", colours.quiet))
-        self._tokens.setFont(theme.figure_font(85))
-        theme.tint(self._tokens, colours.quiet)
+        self._figure.setFont(theme.figure_font(85))
+        theme.tint(self._figure, colours.quiet)
         self.update()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
@@ -96,6 +103,40 @@ class AttachmentChip(QFrame):
         painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
 
 
+class AttachmentChip(Chip):
+    """One file that goes with the message being written."""
+
+    def __init__(self, attachment: Attachment, parent: QWidget | None = None):
+        super().__init__(attachment.name, parent)
+        self.attachment = attachment
+        text = attachment.text[:PREVIEW]
+        self.setToolTip(tip(break_long_runs(text if len(attachment.text) <= PREVIEW else f"{text} …", 80)))
+        self.show_tokens(None)
+        self.restyle()
+
+    def show_tokens(self, tokens: int | None) -> None:
+        """How many tokens the file takes; characters while that is not known."""
+        length = len(self.attachment.text)
+        words = trn("{count} character", "{count} characters", length)
+        if tokens is not None:
+            words = trn("{count} token", "{count} tokens", tokens)
+        self.show_figure(document_words(self.attachment, words))
+
+
+class ReadingChip(Chip):
+    """One document that is still being read."""
+
+    def __init__(self, name: str, parent: QWidget | None = None):
+        super().__init__(name, parent)
+        self.show_pages(0, 0)
+        self.restyle()
+
+    def show_pages(self, pages: int, of_pages: int) -> None:
+        """How far it is; ``of_pages`` is 0 where that is not known."""
+        words = tr("reading page {page} of {pages} …", page=pages + 1, pages=of_pages) if of_pages else tr("reading …")
+        self.show_figure(words)
+
+
 class ChipRow(QWidget):
     """The chips above the editor, hidden while there are none. ``changed()`` follows every file that comes or goes."""
 
@@ -104,6 +145,7 @@ class ChipRow(QWidget):
     def __init__(self, parent: QWidget | None = None):
         super().__init__(parent)
         self.chips: list[AttachmentChip] = []
+        self.readings: list[ReadingChip] = []
         self._layout = FlowLayout(theme.S, self)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Attachments"))
@@ -114,44 +156,61 @@ class ChipRow(QWidget):
         """The files, in order."""
         return tuple(chip.attachment for chip in self.chips)
 
-    def add(self, attachment: Attachment) -> None:
+    @property
+    def all(self) -> list[Chip]:
+        """The chips of the files and of the documents being read."""
+        return [*self.chips, *self.readings]
+
+    def add(self, attachment: Attachment) -> AttachmentChip:
         """Appends a file."""
         chip = AttachmentChip(attachment, self)
-        chip.removed.connect(lambda: self.remove(chip))
         self.chips.append(chip)
-        self._layout.addWidget(chip)
-        self.show()
-        self._fit()
-        self.changed.emit()
+        self._append(chip)
+        return chip
 
-    def remove(self, chip: AttachmentChip) -> None:
+    def add_reading(self, name: str) -> ReadingChip:
+        """Appends a document that is still being read."""
+        chip = ReadingChip(name, self)
+        self.readings.append(chip)
+        self._append(chip)
+        return chip
+
+    def remove(self, chip: Chip) -> None:
         """Takes a file out; the focus goes to its neighbour."""
-        place, focused = self.chips.index(chip), chip.hasFocus()
+        place, focused = self.all.index(chip), chip.hasFocus()
         self._drop(chip)
-        if focused and self.chips:
-            self.chips[min(place, len(self.chips) - 1)].setFocus()
+        if focused and self.all:
+            self.all[min(place, len(self.all) - 1)].setFocus()
         elif focused:
             self.focusNextChild()
         self.changed.emit()
 
     def clear(self) -> None:
         """Takes all files out."""
-        if self.chips:
-            for chip in list(self.chips):
+        if self.all:
+            for chip in self.all:
                 self._drop(chip)
             self.changed.emit()
 
     def restyle(self) -> None:
         """Follows the palette."""
-        for chip in self.chips:
+        for chip in self.all:
             chip.restyle()
 
-    def _drop(self, chip: AttachmentChip) -> None:
-        self.chips.remove(chip)
+    def _append(self, chip: Chip) -> None:
+        chip.removed.connect(lambda: self.remove(chip))
+        self._layout.addWidget(chip)
+        self.show()
+        self._fit()
+        self.changed.emit()
+
+    def _drop(self, chip: Chip) -> None:
+        self.chips = [each for each in self.chips if each is not chip]
+        self.readings = [each for each in self.readings if each is not chip]
         self._layout.removeWidget(chip)
         chip.hide()
         chip.deleteLater()
-        self.setVisible(bool(self.chips))
+        self.setVisible(bool(self.all))
         self._fit()
 
     def _fit(self) -> None:
@@ -199,7 +258,7 @@ class _SentFile(QWidget):
         self.text: TextBlock | None = None
         self.button = QToolButton(autoRaise=True, toolButtonStyle=Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.button.setCheckable(True)
-        count = trn("{count} character", "{count} characters", len(attachment.text))
+        count = document_words(attachment, trn("{count} character", "{count} characters", len(attachment.text)))
         self.button.setText(plain(f"{short_name(attachment.name)} · {count}"))
         self.button.setAccessibleName(tr("Attachment {name}, {size}", name=attachment.name, size=count))
         self.button.toggled.connect(self._unfold)

@@ -13,7 +13,7 @@ from app.core.attachments import LONGEST, is_editable, pasted
 from app.core.chat import Attachment
 from app.core.words import tr
 from app.ui import theme
-from app.ui.attachment_chips import AttachmentChip, ChipRow
+from app.ui.attachment_chips import AttachmentChip, Chip, ChipRow, ReadingChip
 from app.ui.context_meter import ContextMeter
 from app.ui.mode_switch import ModeSwitch
 from app.ui.prompt_edit import PromptEdit
@@ -41,13 +41,13 @@ class Composer(QWidget):
         self.edit, self.modes, self.chips, self.context = PromptEdit(), ModeSwitch(), ChipRow(), ContextMeter()
         self.attach = QToolButton(autoRaise=True)
         self.attach.setAccessibleName(tr("Attach files"))
-        self.attach.setToolTip(tr("Attach text or code files"))
+        self.attach.setToolTip(tr("Attach text, code, PDF or Word files"))
         self.attach.clicked.connect(self.attach_asked)
         self.button = QPushButton()
         self.button.clicked.connect(self._on_button)
         self._busy = False
         self._sent_at = 0.0  # by the button
-        self._came: list[AttachmentChip] = []  # with the last paste or drop on the editor
+        self._came: list[Chip] = []  # with the last paste or drop on the editor
         self._came_as_text = False
         self._settle = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._settle.timeout.connect(self.draft_changed)
@@ -139,21 +139,30 @@ class Composer(QWidget):
         self.chips.add(attachment)
         return True
 
+    def add_read(self, chip: ReadingChip, attachment: Attachment) -> None:
+        """A document that was being read is here."""
+        came, focused = chip in self._came, chip.hasFocus()
+        self.chips.remove(chip)
+        if self.add(attachment):
+            self._came += self.chips.chips[-1:] if came else []  # Undo takes it back as well
+            if focused:
+                self.chips.chips[-1].setFocus()
+
     def add_paste(self, text: str) -> None:
         """Keeps a pasted text beside the editor."""
         self.add(pasted(text, {each.name for each in self.attachments}))
 
     def _take(self, take: Callable[[], None], as_text: bool) -> None:
-        before, self._came_as_text = list(self.chips.chips), as_text
+        before, self._came_as_text = self.chips.all, as_text
         take()
-        self._came = [chip for chip in self.chips.chips if chip not in before]
+        self._came = [chip for chip in self.chips.all if chip not in before]
 
     def _take_paste_back(self) -> None:
         """Undo after a paste that became attachments: they go, and a pasted text comes into the editor where that can hold it."""
-        came, self._came = [chip for chip in self._came if chip in self.chips.chips], []
+        came, self._came = [chip for chip in self._came if chip in self.chips.all], []
         for chip in came:
-            self.chips.remove(chip)
-            if self._came_as_text and is_editable(chip.attachment.text):
+            chip.removed.emit()
+            if self._came_as_text and isinstance(chip, AttachmentChip) and is_editable(chip.attachment.text):
                 self.edit.insertPlainText(chip.attachment.text)
 
     def _on_text(self) -> None:

@@ -164,6 +164,9 @@ class WindowActions:
             if window.composer.has_content:
                 window.loading.explain()
             return
+        if window.composer.chips.readings:
+            window.writing.documents.explain()
+            return
         key = window.writing.draft_key(talk.chat)
         if self._ask(window.composer.text(), window.composer.attachments):
             window.composer.clear()

@@ -11,10 +11,12 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent
 from PySide6.QtWidgets import QFileDialog
 
 from app.core.attachments import AttachmentError, read_file
-from app.core.chat import Attachment, Chat, ChatMessage, attachments_of, request_messages, request_text
+from app.core.chat import Attachment, Chat, ChatMessage, attachment_values, attachments_of, request_messages, request_text
+from app.core.documents.kinds import kind_of
 from app.core.words import tr
 from app.ui.composer import SETTLE_MS
 from app.ui.context_meter import ContextUse
+from app.ui.document_reading import DocumentReading
 from app.ui.opening import open_url
 from app.ui.prompt_edit import local_files
 from engine import Message
@@ -32,6 +34,7 @@ class Writing(QObject):
         super().__init__(window)
         self._window, self._talk, self._client = window, window.services.conversation, window.services.client
         self._composer, self._editing = window.composer, window.transcript.editing
+        self.documents = DocumentReading(window)
         self._kept_edits: dict[str, str] = {}
         self._edited = QTimer(self, interval=SETTLE_MS, singleShot=True)
         self._edited.timeout.connect(self._save_edits)
@@ -61,6 +64,7 @@ class Writing(QObject):
 
     def restore(self, chat: Chat | None) -> None:
         """Shows the draft of a chat; half-written edits of its messages are there when they are edited again."""
+        self.documents.leave()
         edits = self._window.services.store.setting(f"edits:{chat.id}", {}) if chat else {}
         self._kept_edits = edits
         self._editing.unsent = {int(message_id): text for message_id, text in edits.items()}
@@ -69,12 +73,14 @@ class Writing(QObject):
             self._composer.set_text(str(kept.get("text", "")), attachments_of(kept.get("attachments")))
         else:
             self._composer.set_text(str(kept))
+        self.documents.show(self.draft_key(chat))
 
     def save(self) -> None:
         """Keeps what is being written with its chat."""
         self._save_edits()
+        self.documents.draft = self.draft_key(self._talk.chat)
         text, files = self._composer.text(), self._composer.attachments
-        kept = {"text": text, "attachments": [{"name": file.name, "text": file.text} for file in files]} if files else text
+        kept = {"text": text, "attachments": [attachment_values(file) for file in files]} if files else text
         self._talk.remember(self.draft_key(self._talk.chat), kept)
 
     def _keep_newest(self) -> None:
@@ -98,7 +104,7 @@ class Writing(QObject):
 
     def choose_files(self) -> None:
         """Asks for files to attach."""
-        names, _filter = QFileDialog.getOpenFileNames(self._window, tr("Attach text or code files"))
+        names, _filter = QFileDialog.getOpenFileNames(self._window, tr("Attach text, code, PDF or Word files"))
         self.add_files([Path(name) for name in names])
 
     def add_files(self, paths: Sequence[Path]) -> None:
@@ -106,7 +112,10 @@ class Writing(QObject):
         problems = []
         for path in paths:
             try:
-                self._composer.add(read_file(path))
+                if kind_of(path):
+                    self.documents.read(path)
+                else:
+                    self._composer.add(read_file(path))
             except AttachmentError as error:
                 problems.append(str(error))
         if problems:

@@ -47,7 +47,7 @@ def test_the_button_attaches_files_and_says_which_it_cannot(qtbot, window, file,
     chosen = [str(file), str(tmp_path / "photo.jpg")]
     monkeypatch.setattr(QFileDialog, "getOpenFileNames", staticmethod(lambda *_arguments: (chosen, "")))
     qtbot.mouseClick(window.composer.attach, Qt.MouseButton.LeftButton)
-    assert names(window) == ["poem.txt"] and "photo.jpg is not a text file" in window.banner.text
+    assert names(window) == ["poem.txt"] and "photo.jpg cannot be attached" in window.banner.text
     assert window.composer.button.isEnabled()
 
 
@@ -162,7 +162,7 @@ def test_tokens_are_counted_before_sending_file_by_file(qtbot, window):
     window.composer.add(Attachment("a.txt", "one two three"))
     write(qtbot, window, "four five")
     chip = window.composer.chips.chips[0]
-    qtbot.waitUntil(lambda: "token" in chip._tokens.text(), timeout=20_000)
+    qtbot.waitUntil(lambda: "token" in chip.figure, timeout=20_000)
     qtbot.waitUntil(lambda: "This message" in window.composer.context.toolTip(), timeout=20_000)
     client, asked = window.services.client, []
     client.counted.connect(asked.append)

@@ -36,7 +36,7 @@ def test_utf16_without_a_mark_is_read_too(tmp_path):
 ], ids=["png", "all bytes", "zero byte", "latin-1", "pdf"])  # fmt: skip
 def test_binary_files_are_refused_in_words(tmp_path, content):
     (tmp_path / "x.txt").write_bytes(content)
-    with pytest.raises(AttachmentError, match=r"x\.txt is not a text file: only text and code"):
+    with pytest.raises(AttachmentError, match=r"x\.txt cannot be attached: text, code, PDF"):
         read_file(tmp_path / "x.txt")
 
 

@@ -1,0 +1,111 @@
+"""The window's side of documents that are being read: their chips, what is said of them, and the draft each belongs to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtWidgets import QInputDialog, QLineEdit
+
+from app.core.attachments import AttachmentError
+from app.core.chat import Attachment, attachment_values
+from app.core.documents.pdf import PasswordNeeded
+from app.core.words import tr
+from app.services.reading import Job
+from app.ui.attachment_chips import ReadingChip
+
+if TYPE_CHECKING:
+    from app.ui.main_window import MainWindow
+
+
+class DocumentReading(QObject):
+    """``draft`` is where what is being written is kept."""
+
+    def __init__(self, window: MainWindow):
+        super().__init__(window)
+        self._window, self._reading = window, window.services.reading
+        self._chips: dict[Job, ReadingChip] = {}
+        self.draft = "draft:new"
+        self._reading.progressed.connect(self._on_progress)
+        self._reading.read.connect(self._on_read)
+        self._reading.failed.connect(self._on_failed)
+
+    def read(self, path: Path, password: str = "") -> None:
+        """Reads a document and attaches it to what is being written."""
+        self._show(self._reading.start(path, password))
+
+    def leave(self) -> None:
+        """What is being written is no longer on show: what is still being read for it will be kept with it."""
+        for job in self._chips:
+            job.draft = self.draft
+        self._chips.clear()
+
+    def show(self, draft: str) -> None:
+        """Another draft is on show, with what is still being read for it."""
+        self.draft = draft
+        for job in self._reading.waiting(draft):
+            job.draft = ""
+            self._show(job)
+
+    def explain(self) -> None:
+        """Says why nothing can be sent."""
+        names = ", ".join(chip.name for chip in self._chips.values())
+        self._window.banner.show_message(tr("{names} is still being read: wait a moment, or remove it.", names=names), until="chat")
+
+    def _show(self, job: Job) -> None:
+        chip = self._chips[job] = self._window.composer.chips.add_reading(job.path.name)
+        chip.removed.connect(lambda: self._cancel(job))
+        self._on_progress(job)
+
+    def _cancel(self, job: Job) -> None:
+        self._chips.pop(job, None)
+        self._reading.cancel(job)
+
+    def _on_progress(self, job: Job) -> None:
+        if job in self._chips:
+            self._chips[job].show_pages(job.pages, job.of_pages)
+
+    def _on_read(self, job: Job, attachment: Attachment) -> None:
+        chip = self._chips.pop(job, None)
+        if chip is not None:
+            self._window.composer.add_read(chip, attachment)
+            self._say_what_is_missing(attachment)
+        elif job.draft:
+            self._keep(job.draft, attachment)
+
+    def _on_failed(self, job: Job, error: AttachmentError) -> None:
+        chip = self._chips.pop(job, None)
+        if chip is None:
+            return  # of another chat: its file is where it was
+        self._window.composer.chips.remove(chip)
+        if isinstance(error, PasswordNeeded):
+            self._window.banner.show_message(str(error), tr("Enter Password …"), lambda: self._ask_password(job.path), until="chat")
+        else:
+            self._window.banner.show_message(str(error), until="chat")
+
+    def _say_what_is_missing(self, attachment: Attachment) -> None:
+        if attachment.pages < attachment.of_pages:
+            words = tr(
+                "The first {pages} of {of_pages} pages of {name} were read: the others are too much for one message.",
+                pages=attachment.pages,
+                of_pages=attachment.of_pages,
+                name=attachment.name,
+            )
+            self._window.banner.show_notice(words, until="chat")
+
+    def _ask_password(self, path: Path) -> None:
+        dialog = QInputDialog(self._window)
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setWindowTitle(tr("Password"))
+        dialog.setLabelText(tr("Password of {name}", name=path.name))
+        dialog.setTextEchoMode(QLineEdit.EchoMode.Password)
+        dialog.textValueSelected.connect(lambda password: self.read(path, password))
+        dialog.open()
+
+    def _keep(self, draft: str, attachment: Attachment) -> None:
+        """Adds a document to a draft that is not on show."""
+        kept = self._window.services.store.setting(draft, "")
+        known = kept if isinstance(kept, dict) else {"text": str(kept), "attachments": []}
+        files = [*known.get("attachments", []), attachment_values(attachment)]
+        self._window.services.conversation.remember(draft, {**known, "attachments": files})

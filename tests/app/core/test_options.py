@@ -68,6 +68,12 @@ def test_a_share_that_is_none_leaves_the_whole_prompt_to_be_read(share):
     assert ChatOptions().with_values({"sparse": 0.5}).with_values({"sparse": share}).sparse == 0.5
 
 
+def test_only_a_clear_yes_asks_for_exactness_and_only_a_clear_no_turns_the_cache_off():
+    for values in ({"exact": "yes", "use_cache": 0}, {"exact": 1, "use_cache": None}, {"exact": [1], "use_cache": ""}):
+        options = ChatOptions().with_values(values)
+        assert (options.exact, options.use_cache) == (False, True)
+
+
 def test_what_is_not_taken_as_it_came_is_named_and_what_is_is_not():
     whole = ChatOptions(system="Be brief.", temperature=0.5, sparse=0.25, exact=True, seed=None, thinking=True).values()
     assert taken_otherwise(whole) == [] and taken_otherwise({}) == []

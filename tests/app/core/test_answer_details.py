@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.core.answer_details import answer_details, note
-from app.core.figures import answer_statistics
+from app.core.figures import answer_statistics, known_figures, statistics_line
 from engine import GenerationRequest
 from engine.events import Finished, Statistics
 
@@ -27,6 +27,14 @@ def test_every_figure_kept_with_an_answer_can_be_read():
         "Accepted": "50 %: 60 of 120", "Drafting": "0.4 s", "Checking": "2.0 s", "Plain steps while speculation was parked": "3",
         "Temperature": "0.70", "Seed": "42", "End": "The model ended it",
     }  # fmt: skip
+
+
+def test_an_exact_answer_and_one_to_a_prompt_read_in_part_say_so():
+    kept = answer_statistics(finished(kept_tokens=600), GenerationRequest.of("Why?", exact=True))
+    rows = dict(answer_details(kept))
+    assert (rows["Exact block lengths only"], rows["Read of these: approximate"]) == ("yes", "600")
+    assert "approximate: 600 of 1,200 prompt tokens read" in statistics_line(kept) and known_figures(kept) == kept
+    assert "Exact block lengths only" not in dict(answer_details(answer_statistics(finished(), GenerationRequest.of("Why?"))))
 
 
 def test_plain_answers_have_no_row_for_what_was_not_proposed():

@@ -55,8 +55,6 @@ from app.ui.writing import Writing
 from app.worker import Failure
 from engine import PairInfo
 
-WIDEST_FOOT = 150  # characters: on a wide screen a line of a message to write is no longer than can be read
-
 
 class MainWindow(QMainWindow):
     """One window over ``services``. ``closing`` fires when the user closes it; ``quit_asked`` from the Quit command."""
@@ -118,7 +116,7 @@ class MainWindow(QMainWindow):
         foot.setContentsMargins(theme.L, theme.S, theme.L, theme.M)
         foot.setSpacing(theme.S)
         for part in (self.banner, self.composer):
-            part.setMaximumWidth(WIDEST_FOOT * self.fontMetrics().averageCharWidth())  # in the middle, as the messages are
+            part.setMaximumWidth(theme.column_width(self.font()))  # in line with the messages
             row = QHBoxLayout()
             row.addStretch(1)
             row.addWidget(part, 1_000)

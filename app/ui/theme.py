@@ -7,12 +7,12 @@ from functools import lru_cache
 from importlib.resources import files
 
 from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontDatabase, QGuiApplication, QIcon, QImage, QPainter, QPalette, QPixmap
+from PySide6.QtGui import QColor, QFont, QFontDatabase, QFontMetrics, QGuiApplication, QIcon, QImage, QPainter, QPalette, QPixmap
 from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QWidget
 
 XS, S, M, L, XL = 4, 8, 12, 16, 24
-COLUMN_CHARACTERS = 76
+COLUMN_CHARACTERS = 108  # a line of prose that can be read, and of code that need not be scrolled
 ICON = QSize(16, 16)
 SELECTED = "#2878c2"  # white can be read on it, and as a ring it is seen on both looks' grounds
 OWN_PALETTE = "slipstream palette"
@@ -108,6 +108,11 @@ def tint(label: QWidget, colour: QColor) -> None:
     for role in (QPalette.ColorRole.WindowText, QPalette.ColorRole.Text):  # which one counts depends on what is behind
         palette.setColor(role, colour)
     label.setPalette(palette)
+
+
+def column_width(font: QFont) -> int:
+    """Pixels of the column that a chat is written in, its margins included, at ``font``."""
+    return QFontMetrics(font).averageCharWidth() * COLUMN_CHARACTERS + 2 * M
 
 
 def scaled_font(percent: int = 100, weight: QFont.Weight | None = None) -> QFont:

@@ -315,8 +315,7 @@ class Transcript(QScrollArea):
     def _set_column_width(self) -> None:
         font = theme.scaled_font(self._text_size)
         self.setFont(font)
-        widest = self.fontMetrics().averageCharWidth() * theme.COLUMN_CHARACTERS + 2 * theme.M
-        self._column.setFixedWidth(max(min(widest, self.viewport().width() - 2 * theme.L), 120))
+        self._column.setFixedWidth(max(min(theme.column_width(font), self.viewport().width() - 2 * theme.L), 120))
 
     # Mounting
 

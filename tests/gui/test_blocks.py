@@ -226,7 +226,7 @@ def test_a_huge_text_is_laid_out_over_many_turns_and_is_whole_at_the_end(qtbot, 
     body.set_text(text)
     assert 0 < sum(drawn) <= 2 * TURN < cost(text)
     assert slices().waiting
-    qtbot.waitUntil(lambda: not slices().waiting, timeout=20_000)
+    qtbot.waitUntil(lambda: not slices().waiting, timeout=60_000)
     assert sum(drawn) < 2 * cost(text)  # and hardly any of it twice
     assert body.answer == text
     shown = "".join("".join(widget.toPlainText().split()) for widget in body.widgets)

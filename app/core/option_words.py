@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from app.core.figures import percent
-from app.core.words import number, tr
+from app.core.words import mark, number, tr
 from engine import GenerationRequest, PairInfo
+
+# Further choices of how tokens are drawn: name, and the value that is none.
+SAMPLING: dict[str, tuple[str, float]] = {
+    "top_p": (mark("Top-p"), 1.0),
+    "top_k": (mark("Top-k"), 0),
+    "min_p": (mark("Min-p"), 0.0),
+    "repetition_penalty": (mark("Repetition penalty"), 1.0),
+    "presence_penalty": (mark("Presence penalty"), 0.0),
+    "frequency_penalty": (mark("Frequency penalty"), 0.0),
+}
 
 
 def pair_words(kv_bits: int | None, draft_bits: int | None) -> list[str]:
@@ -37,10 +47,9 @@ def options_report(request: GenerationRequest, pair: PairInfo | None) -> dict[st
     """By name, all that one needs beside prompt and model to run ``request`` again."""
     sampling = [tr("temperature {value}", value=number(request.temperature, ".2f")), tr("seed {value}", value=str(request.seed))]
     sampling.append(tr("at most {count} tokens", count=request.max_tokens))
-    for name, off in (("top_p", 1.0), ("top_k", 0), ("min_p", 0.0), ("repetition_penalty", 1.0), ("presence_penalty", 0.0),
-                      ("frequency_penalty", 0.0)):  # fmt: skip
+    for name, (title, off) in SAMPLING.items():
         if getattr(request, name) != off:
-            sampling.append(f"{name} {number(getattr(request, name), 'g')}")
+            sampling.append(f"{tr(title)} {number(getattr(request, name), 'g')}")
     if request.thinking is not None:
         sampling.append(tr("thinking on") if request.thinking else tr("thinking off"))
     return {tr("Sampling"): ", ".join(sampling), tr("Options"): in_force(request, pair) or tr("the defaults")}

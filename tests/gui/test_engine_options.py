@@ -94,7 +94,7 @@ def test_both_sides_are_asked_with_the_same_options_and_the_report_names_them(qt
     }
     comparison = window.services.conversation.comparison.comparison
     report = comparison.report_markdown()
-    assert f"- Sampling: temperature 0.60, seed {left.seed}, at most 1,024 tokens, top_k 12\n" in report
+    assert f"- Sampling: temperature 0.60, seed {left.seed}, at most 1,024 tokens, Top-k 12\n" in report
     assert "- Options: exact · approximate: about 50\u00a0% of a long prompt read\n" in report
     assert "bit-equal at every block length" in report, "measured while the second side ran"
     assert window.compare.options.text().startswith("Both: exact · approximate") and not window.compare.options.isHidden()

@@ -157,7 +157,8 @@ def begin(qtbot, client: EngineClient, loader, phase: str) -> None:
     slow(loader, phase)
     client.generate(HELLO)
     wanted = EngineState.PREFILL if phase == "prefill" else EngineState.DECODING
-    qtbot.waitUntil(lambda: client.state is wanted, timeout=20_000)
+    # The state is PREFILL at once; what the worker has not begun yet would be dropped without a wait.
+    qtbot.waitUntil(lambda: client.state is wanted and client._job.begun, timeout=20_000)
 
 
 @pytest.mark.parametrize("phase", ["load", "prefill", "decode"])

@@ -43,6 +43,8 @@ def test_unloading_while_an_answer_is_written_keeps_what_had_arrived(qtbot, wind
     window.do.send()
     wanted = EngineState.PREFILL if phase == "prefill" else EngineState.DECODING
     qtbot.waitUntil(lambda: window.services.client.state is wanted, timeout=20_000)
+    if phase == "decode":
+        qtbot.waitUntil(lambda: bool(window.services.conversation.active.text), timeout=20_000)
     window.do.unload_model()
     wait_empty(qtbot, window.services.client)
     answer = window.services.conversation.messages[-1]

@@ -217,14 +217,10 @@ class EngineClient(QObject):
             self._drain()  # it may have begun a moment ago
         if self._job is None or self.state not in BUSY or self.state is EngineState.STOPPING:
             return
-        if self._job.kind == "generate" and not self._job.begun:  # what is before it goes on: nothing to wait for
-            job, self._job = self._job, None
-            job.cancel.set()
-            self._set_state(EngineState.READY if self.info is not None else EngineState.NO_MODEL)
-            self.ended.emit(job.id, None)
-            self._send_count()
-            return
         self._job.cancel.set()
+        if self.state is EngineState.WAITING:
+            self._on_ended(self._job)  # what is before it goes on: there is nothing to wait for
+            return
         self._set_state(EngineState.STOPPING)
         self._patience.start()
 
@@ -270,7 +266,11 @@ class EngineClient(QObject):
         self.lending.flush()
 
     def _on_lent(self) -> None:
-        if self.state is EngineState.PREFILL and self._job is not None and not self._job.begun:
+        if self._job is None or self._job.kind != "generate" or self._job.begun:
+            return
+        if self.state is EngineState.STOPPING:
+            self._on_ended(self._job)
+        else:
             self._set_state(EngineState.WAITING)
 
     def _handle(self, job: _Job, delivery: Delivery, batch: list[Timed]) -> None:

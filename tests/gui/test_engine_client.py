@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from PySide6.QtCore import QTimer
 
 from app.services.engine_client import EngineClient, EngineState, Timed
 from engine import Finished, GenerationRequest, Message, ModelError, PrefillProgress, Started, TextDelta
@@ -243,3 +244,17 @@ def test_nothing_is_generated_before_a_model_is_loaded(qtbot, client):
     client.generate(HELLO)
     qtbot.waitUntil(lambda: bool(seen.ended), timeout=20_000)
     assert "No model is loaded" in seen.ended[0][1].message
+
+
+def test_stop_acts_at_once_where_another_program_s_answer_turns_out_to_be_before_it(qtbot, client):
+    gate = threading.Event()
+    load(qtbot, client)
+    seen = Recorder(client)
+    QTimer.singleShot(0, client._worker, lambda: gate.wait(20))  # the worker has not got to it
+    request_id = client.generate(HELLO)
+    client.stop()
+    assert client.state is EngineState.STOPPING
+    client._worker.see(HELLO)  # as the worker does when such an answer begins
+    qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=20_000)
+    assert seen.ended == [(request_id, None)] and client.lending.active
+    gate.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from engine import Cancelled
 
 TELL_S = 0.1  # between two reports of how far it is
 STOP_S = 1.0
+# Python hands over from thread to thread so often while a document is read (in seconds; its usual 5 ms let the window stutter).
+HAND_OVER_S = 0.000_5
 
 
 @dataclass(eq=False, slots=True)
@@ -46,7 +49,7 @@ class Reading(QObject):
         super().__init__(parent)
         self._background = Background(self)
         self._jobs: list[Job] = []  # the first is being read
-        self._stopped = False
+        self._usual_s = sys.getswitchinterval()
 
     def start(self, path: Path, password: str = "") -> Job:
         """Reads a document when those before it are read."""
@@ -68,14 +71,15 @@ class Reading(QObject):
 
     def stop(self) -> None:
         """Ends all reading."""
-        self._stopped = True
         for job in self._jobs:
             job.watch.cancel()
         self._jobs.clear()
+        self._next()
         self._background.close(STOP_S)
 
     def _next(self) -> None:
-        if self._jobs and not self._stopped:
+        sys.setswitchinterval(HAND_OVER_S if self._jobs else self._usual_s)
+        if self._jobs:
             job = self._jobs[0]
             job.watch = Watch(_Reports(self, job))  # its time begins now
             end = partial(self._on_end, job)

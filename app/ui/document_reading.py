@@ -10,10 +10,12 @@ from PySide6.QtWidgets import QInputDialog, QLineEdit
 
 from app.core.attachments import AttachmentError
 from app.core.chat import Attachment, attachment_values
+from app.core.documents.part import first_part
 from app.core.documents.pdf import PasswordNeeded
+from app.core.figures import percent
 from app.core.words import tr
 from app.services.reading import Job
-from app.ui.attachment_chips import ReadingChip
+from app.ui.attachment_chips import AttachmentChip, ReadingChip
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
@@ -26,6 +28,7 @@ class DocumentReading(QObject):
         super().__init__(window)
         self._window, self._reading = window, window.services.reading
         self._chips: dict[Job, ReadingChip] = {}
+        self._offered: Attachment | None = None
         self.draft = "draft:new"
         self._reading.progressed.connect(self._on_progress)
         self._reading.read.connect(self._on_read)
@@ -52,6 +55,26 @@ class DocumentReading(QObject):
         """Says why nothing can be sent."""
         names = ", ".join(chip.name for chip in self._chips.values())
         self._window.banner.show_message(tr("{names} is still being read: wait a moment, or remove it.", names=names), until="chat")
+
+    def offer_part(self, chip: AttachmentChip, share: float) -> None:
+        """Offers, once a file, to keep the beginning of one that is too long for the model: at most ``share`` (0 to 1) of it."""
+        file = chip.attachment
+        if file is self._offered:
+            return
+        self._offered, part = file, first_part(file, share)
+        if part is None:
+            return
+        if part.pages:
+            pages = {"pages": part.pages, "of_pages": part.of_pages}
+            words = tr("{name} is too long for this model: its first {pages} of {of_pages} pages fit.", name=file.name, **pages)
+        else:
+            words = tr("{name} is too long for this model: about {share} of it fits.", name=file.name, share=percent(share))
+        self._window.banner.show_message(words, tr("Keep What Fits"), lambda: self._exchange(chip, part), until="chat")
+
+    def _exchange(self, chip: AttachmentChip, part: Attachment) -> None:
+        if chip in self._window.composer.chips.chips:
+            self._window.composer.chips.remove(chip)
+            self._window.composer.add(part)
 
     def _show(self, job: Job) -> None:
         chip = self._chips[job] = self._window.composer.chips.add_reading(job.path.name)

@@ -14,6 +14,7 @@ from app.core.attachments import AttachmentError, read_file
 from app.core.chat import Attachment, Chat, ChatMessage, attachment_values, attachments_of, request_messages, request_text
 from app.core.documents.kinds import kind_of
 from app.core.words import tr
+from app.ui.attachment_chips import AttachmentChip
 from app.ui.composer import SETTLE_MS
 from app.ui.context_meter import ContextUse
 from app.ui.document_reading import DocumentReading
@@ -24,6 +25,7 @@ from engine import Message
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
+LEFT_FOR_THE_ANSWER = 0.1  # of the context, where a file is cut to fit
 ANY = Message("user", "x")  # a turn to count the others with: a template wants one
 
 
@@ -195,11 +197,12 @@ class Writing(QObject):
         if info is None or not all(key in self._known for key in keys):
             return  # another chat was opened meanwhile: its own count is on the way
         nothing, system, history = (self._known[key] for key in keys)
-        of_files = 0
+        sizes: dict[AttachmentChip, int] = {}
         for chip in self._composer.chips.chips:
             counted = self._known.get(("file", chip.attachment), -1)
             chip.show_tokens(counted - nothing if counted >= nothing >= 0 else None)
-            of_files += max(0, counted - nothing)
+            sizes[chip] = max(0, counted - nothing)
+        of_files = sum(sizes.values())
         if self._empty:
             tokens = max(0, system - nothing)
         writing = self._composer.has_content
@@ -210,7 +213,16 @@ class Writing(QObject):
         known = min(nothing, system, history) >= 0
         shown = [(name, count) for name, count in [*named, (tr("This message"), message)] if known and count > 0]
         self._composer.context.show_use(ContextUse(tokens, info.context_length, shown, options.drop_oldest, options.sparse))
+        if known:
+            self._offer_part(sizes, tokens - (chat if options.drop_oldest else 0), info.context_length)
         self._trim()
+
+    def _offer_part(self, sizes: dict[AttachmentChip, int], tokens: int, context: int) -> None:
+        """Offers to cut the largest of the files, of these ``sizes`` in tokens, where ``tokens`` are too many for the context."""
+        largest = max(sizes, key=lambda chip: sizes[chip], default=None)
+        if largest is not None and sizes[largest] and tokens >= context:
+            keep = sizes[largest] - (tokens - context) - LEFT_FOR_THE_ANSWER * context
+            self.documents.offer_part(largest, keep / sizes[largest])
 
     def _on_state(self) -> None:
         if self._client.info is None:

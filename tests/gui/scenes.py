@@ -190,12 +190,14 @@ def with_options(window: MainWindow) -> MainWindow:
 
 
 def filled(window: MainWindow) -> QWidget:
-    """A chat with everything beside it: options, the search in it, an attachment."""
+    """A chat with everything beside it: options, the search in it, attachments."""
     ask(window)
     window.resize(max(window.width(), 1100), window.height())
     window.do.toggle_options()
     window.do.find_in_chat()
     window.composer.add(Attachment("notes.txt", "some text"))
+    window.composer.add(Attachment("report.pdf", "[Page 1]\nsome text", "pdf", 225, 500))
+    window.composer.chips.add_reading("plan.docx").show_pages(0, 12)
     return window
 
 

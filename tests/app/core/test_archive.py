@@ -18,7 +18,8 @@ from tests.app.core import recordings
 CHAT = Chat(3, "Rainbows 虹", 0.25, 86400.0, True, "Work", 12, {"temperature": 0.5, "system": "Be brief."})
 MESSAGES = [
     ChatMessage(
-        7, 3, "user", "Explain\n\n```py\nx\n```", "sent", 1.5, None, None, (Attachment("a.py", "x\n"), Attachment("b", ""))
+        7, 3, "user", "Explain\n\n```py\nx\n```", "sent", 1.5, None, None,
+        (Attachment("a.py", "x\n"), Attachment("b.pdf", "[Page 1]\ny", "pdf", 1, 7), Attachment("c", "")),
     ),
     ChatMessage(9, 3, "assistant", "Light **bends**.\n", "stopped", 2.0, answer_statistics(recordings.ENDED[-1]), 7),
     ChatMessage(12, 3, "assistant", "", "failed", 4.0, None, 7),

@@ -148,7 +148,8 @@ def test_pins_folders_and_options_are_kept(store: ChatStore):
 
 def test_attachments_are_kept_apart_from_the_text(store: ChatStore, path: Path):
     chat = store.create_chat("a")
-    files = (Attachment("a.py", 'print("hi")\n\tx = "\\n"'), Attachment("虹.txt", ""))
+    files = (Attachment("a.py", 'print("hi")\n\tx = "\\n"'), Attachment("虹.txt", ""), Attachment("a.pdf", "y", "pdf", 2, 9),
+             Attachment("b.docx", "z", "docx"))
     message = store.add_message(chat.id, "user", "What is this?", "sent", attachments=files)
     assert message.attachments == files and message.content == "What is this?"
     store.close()

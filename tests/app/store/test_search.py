@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,11 +93,15 @@ def test_attachments_are_searched_as_the_text_they_hold(either: ChatStore, query
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
-@given(st.lists(st.tuples(*[st.text(st.sampled_from('ab"\\,:{}[] \n\t虹nt'))] * 2), min_size=1, max_size=3))
-def test_what_search_reads_of_attachments_is_their_names_and_texts(store: ChatStore, files: list[tuple[str, str]]):
-    message = store.add_message(
-        store.create_chat("a").id, "user", "said", "sent", attachments=[Attachment(*file) for file in files]
-    )
+@given(
+    st.lists(st.tuples(*[st.text(st.sampled_from('ab"\\,:{}[] \n\t虹nt'))] * 2), min_size=1, max_size=3),
+    st.permutations([(), ("pdf", 12, 345), ("docx",)]),
+)
+def test_what_search_reads_of_attachments_is_their_names_and_texts(
+    store: ChatStore, files: list[tuple[str, str]], kinds: list[tuple]
+):
+    kept = [Attachment(*file, *about) for file, about in zip(files, itertools.cycle(kinds), strict=False)]
+    message = store.add_message(store.create_chat("a").id, "user", "said", "sent", attachments=kept)
     (text,) = store._db.execute(f"SELECT {message_text('messages')} FROM messages WHERE id = ?", (message.id,)).fetchone()
     assert text == "\n".join(["said", *(part for file in files for part in file)])
     check_index(store)

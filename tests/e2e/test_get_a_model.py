@@ -30,14 +30,14 @@ def test_a_model_is_found_paused_resumed_and_chatted_with(starter, tmp_path):
     models = {"SLIPSTREAM_HOME": str(paths.data_folder()), "HF_HOME": str(tmp_path / "hub home"), "HF_HUB_OFFLINE": ""}
     with HubServer() as hub, screen() as display:
         weights = offer_pair(hub, tmp_path / "pair", starter)
-        hub.bytes_per_s = weights / 3
+        hub.bytes_per_s = weights / 5
         user = User(display)
         running = Running(display, tmp_path / "data", HF_ENDPOINT=hub.address, **models)
         try:
             window = user.wait_for_window("Slipstream")
             running.wait(state_reached(running, "READY"), "loading the starter pair")
             user.click(window, -400, -110)  # no window manager gives it the keyboard
-            use_the_models_window(user, running, hub, weights)
+            use_the_models_window(user, running, hub, weights, tmp_path / "hub home")
             ask(user, running)
             user.press("Control_L", "q")
             assert running.process.wait(20) == 0 and running.process.stderr.read() == ""
@@ -46,7 +46,7 @@ def test_a_model_is_found_paused_resumed_and_chatted_with(starter, tmp_path):
             user.close()
 
 
-def use_the_models_window(user: User, running: Running, hub: HubServer, weights: int) -> None:
+def use_the_models_window(user: User, running: Running, hub: HubServer, weights: int, cache: Path) -> None:
     user.press("Control_L", "Shift_L", "m")
     user.wait_for_window("Models")
     time.sleep(0.5)
@@ -64,7 +64,8 @@ def use_the_models_window(user: User, running: Running, hub: HubServer, weights:
     hub.bytes_per_s = None
     user.press("Return")  # resume
     running.wait(lambda: len(hub.requests_for("/blob?repository=org/tiny&file=model.safetensors", "store")) > 1, "resuming")
-    time.sleep(2.0)  # checked and listed
+    running.wait(lambda: len(list(cache.rglob("snapshots/*/model.safetensors"))) == 2, "checking both models")
+    time.sleep(1.0)  # listed
     assert hub.requests_for("/blob?repository=org/tiny&file=model.safetensors", "store")[-1].range is not None
     user.press("Return")  # chat
     running.wait(state_reached(running, "READY", 2), "loading the new pair")

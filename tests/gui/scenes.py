@@ -202,8 +202,6 @@ def filled(window: MainWindow) -> QWidget:
 
 
 SCENES: dict[str, Scene] = {
-    "pair-options": pair_options,
-    "with-options": with_options,
     "new-chat": lambda window: window,
     "chat": ask,
     "side-by-side": lambda window: ask(window, "compare"),
@@ -234,4 +232,6 @@ SCENES: dict[str, Scene] = {
     "answer-details": lambda window: newest(ask(window).transcript.answers[-1].show_details),
     "context": context,
     "filled": filled,
+    "pair-options": pair_options,
+    "with-options": with_options,
 }

@@ -7,6 +7,7 @@ how it was cut into pieces: text that may still become a tag is held back.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 TAGS: tuple[tuple[str, str], ...] = (
@@ -21,6 +22,7 @@ TAGS: tuple[tuple[str, str], ...] = (
 )
 _CHANNEL_MARKS = ("<|start|>", "<|channel|>", "<|constrain|>", "<|message|>", "<|end|>", "<|call|>", "<|return|>")
 _SPOKEN_CHANNELS = ("final", "commentary")
+PIECE = 1024  # characters of a whole text that are looked at together, so that the work grows no faster than the text
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 
 
@@ -45,12 +47,15 @@ def opening_tag(prompt: str) -> str:
 def split_thinking(text: str) -> tuple[str, str]:
     """(thoughts, answer) of a whole text, without blank space around the thoughts."""
     splitter = ThinkingSplitter()
-    thinking, answer = "", ""
-    for part in (splitter.feed(text), splitter.finish()):
+    parts = [splitter.feed(text[start : start + PIECE]) for start in range(0, len(text), PIECE)]
+    thinking: list[str] = []
+    answer: list[str] = []
+    for part in [*parts, splitter.finish()]:
         if part.moved:
-            thinking, answer = thinking + answer, ""
-        thinking, answer = thinking + part.thinking, answer + part.answer
-    return thinking.strip(), answer
+            thinking, answer = thinking + answer, []
+        thinking.append(part.thinking)
+        answer.append(part.answer)
+    return "".join(thinking).strip(), "".join(answer)
 
 
 class ThinkingSplitter:
@@ -125,39 +130,51 @@ class ThinkingSplitter:
         at = self._held.find(closing)
         if at < 0:
             return self._give_out(len(self._held) - (0 if final else _overlap(self._held, closing))), False, False
-        before = self._held[:at]
-        after = self._held[at + len(closing) :]
-        rest, newline, _ = after.partition("\n")
-        if not final and not newline and self._code.needs_more(before, rest):
-            return self._give_out(at), False, False
-        if self._code.mentions(before, rest, opening):
-            return self._give_out(at + len(closing)), True, False
-        self._code, self._held = _Code(), after
+        end = at + len(closing)
+        newline = self._held.find("\n", end)
+        rest = self._held[end : newline if newline >= 0 else None]
+        before = self._give_out(at)
+        if not final and newline < 0 and self._code.needs_more(rest):
+            return before, False, False
+        if self._code.mentions(rest, opening):
+            return before + self._give_out(len(closing)), True, False
+        self._code, self._held = _Code(), self._held[len(closing) :]
         self.thinking = False
         return before, True, False
 
     def _take_answer(self, final: bool) -> tuple[str, bool, bool]:
         """Text up to a line that is nothing but a tag: (text, whether there may be more, whether it closes what nothing opened)."""
-        starts = [0] if self._code.at_line_start else []
-        for start in [*starts, *(found.end() for found in re.finditer("\n", self._held))]:
+        passed = 0
+        for start in self._line_starts():
+            self._code.pass_over(self._held[passed:start])
+            passed = start
             end = self._held.find("\n", start)
             tag = self._held[start : end if end >= 0 else None].strip()
             if end < 0 and not final:
                 undecided = any(mark.startswith(tag) for pair in TAGS for mark in pair)
-                return self._give_out(start if undecided else len(self._held)), False, False
+                return self._give_out(start if undecided else len(self._held), passed), False, False
             pair = next((pair for pair in TAGS if tag in pair), None)
             orphan = pair is not None and tag == pair[1]
-            if pair is None or (orphan and self.thought) or self._code.fenced_after(self._held[:start]):
+            if pair is None or (orphan and self.thought) or self._code.fenced:
                 continue
             text, self._held = self._held[:start], self._held[end:] if end >= 0 else ""
             self._tags, self._code = pair, _Code()
             self.thinking = not orphan
             return text, True, orphan
-        return self._give_out(len(self._held)), False, False
+        return self._give_out(len(self._held), passed), False, False
 
-    def _give_out(self, length: int) -> str:
+    def _line_starts(self) -> Iterator[int]:
+        if self._code.at_line_start:
+            yield 0
+        at = self._held.find("\n")
+        while at >= 0:
+            yield at + 1
+            at = self._held.find("\n", at + 1)
+
+    def _give_out(self, length: int, passed: int = 0) -> str:
+        """The first ``length`` characters held, of which the code was told the first ``passed``."""
         text, self._held = self._held[:length], self._held[length:]
-        self._code.pass_over(text)
+        self._code.pass_over(text[passed:])
         return text
 
 
@@ -165,57 +182,63 @@ class _Code:
     """Whether the place a text has come to is inside Markdown code."""
 
     def __init__(self) -> None:
-        self._line: list[str] = []  # pieces of the line so far
         self._fence = ""  # what opened the code block that is open
-        self._block: list[str] = []  # its lines so far
+        self._mentioned: set[str] = set()  # opening tags in its lines so far
+        self._begin_line()
+
+    def _begin_line(self) -> None:
+        self._line: list[str] = []  # pieces of the line so far, none of them empty
+        self._ticks = 0  # runs of backticks in it
+        self._blank = True
 
     @property
     def at_line_start(self) -> bool:
-        return not any(self._line)
+        return not self._line
+
+    @property
+    def fenced(self) -> bool:
+        """Whether a code block is open."""
+        return bool(self._fence)
 
     def pass_over(self, text: str) -> None:
         first, *rest = text.split("\n")
-        self._line.append(first)
+        self._extend_line(first)
         for piece in rest:
             self._end_line("".join(self._line))
-            self._line = [piece]
+            self._begin_line()
+            self._extend_line(piece)
 
-    def fenced_after(self, text: str) -> bool:
-        """Whether a code block is open after ``text``."""
-        return bool(self._after(text)._fence)
+    def needs_more(self, after: str) -> bool:
+        """Whether more of its line decides if a closing tag here, with ``after`` behind it, counts."""
+        return self.fenced or (self._in_span and "`" not in after)
 
-    def needs_more(self, before: str, after: str) -> bool:
-        """Whether more of its line decides if a closing tag between ``before`` and ``after`` counts."""
-        there = self._after(before)
-        return bool(there._fence) or (there._in_span and "`" not in after)
-
-    def mentions(self, before: str, after: str, opening: str) -> bool:
-        """Whether a closing tag between ``before`` and the rest ``after`` of its line is only spoken of."""
-        there = self._after(before)
-        if not there._fence:
-            return there._in_span and "`" in after
+    def mentions(self, after: str, opening: str) -> bool:
+        """Whether a closing tag here, with the rest ``after`` of its line behind it, is only spoken of."""
+        if not self.fenced:
+            return self._in_span and "`" in after
         # A model that forgot to close a code block still ends its thoughts with a tag alone on its line.
-        alone = not "".join(there._line).strip() and not after.strip()
-        return not alone or any(opening in earlier for earlier in there._block)
+        alone = self._blank and not after.strip()
+        return not alone or opening in self._mentioned
 
     @property
     def _in_span(self) -> bool:
-        return len(re.findall("`+", "".join(self._line))) % 2 == 1
+        return self._ticks % 2 == 1
 
-    def _after(self, text: str) -> _Code:
-        there = _Code()
-        there._line, there._fence, there._block = list(self._line), self._fence, list(self._block)
-        there.pass_over(text)
-        return there
+    def _extend_line(self, piece: str) -> None:
+        if piece:
+            joined = bool(self._line) and self._line[-1].endswith("`") and piece.startswith("`")
+            self._ticks += len(re.findall("`+", piece)) - joined
+            self._blank = self._blank and not piece.strip()
+            self._line.append(piece)
 
     def _end_line(self, line: str) -> None:
         found = _FENCE.fullmatch(line)
         if not self._fence and found and not (found[1][0] == "`" and "`" in found[2]):
-            self._fence, self._block = found[1], []
+            self._fence, self._mentioned = found[1], set()
         elif self._fence and found and found[1].startswith(self._fence) and not found[2].strip():
-            self._fence, self._block = "", []
+            self._fence, self._mentioned = "", set()
         elif self._fence:
-            self._block.append(line)
+            self._mentioned |= {opening for opening, _ in TAGS if opening in line}
 
 
 class _Channels:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -120,6 +121,27 @@ def thinker(starter: ResolvedPair) -> Any:
     tokenizer = load_tokenizer(starter.target)
     tokenizer._tokenizer.chat_template = SWITCHED
     return tokenizer
+
+
+@pytest.mark.parametrize(
+    "line", ["<think>\nx\n</think>\n", "```\n</think>\n```\n", "<|channel|>a<|message|>b", "```\n", "` </think> ` "]
+)
+def test_the_work_grows_no_faster_than_the_text(line: str) -> None:
+    """A client's turn of a megabyte must not keep the server from everybody else for hours."""
+    calls: list[int] = []
+    for size in (20_000, 80_000):
+        text, counted = line * (size // len(line)), [0]
+
+        def count(*_: Any, counted: list[int] = counted) -> None:
+            counted[0] += 1
+
+        sys.setprofile(count)
+        try:
+            split_thinking(text)
+        finally:
+            sys.setprofile(None)
+        calls.append(counted[0])
+    assert calls[1] < 5 * calls[0]
 
 
 def test_a_templates_switch_is_found_and_followed(thinker: Any, starter: ResolvedPair) -> None:

@@ -75,7 +75,7 @@ def answer_of(qtbot, asked: Future) -> Any:
     return asked.result()
 
 
-def slow(loader, tokens: int = 400, rate: float = 100.0) -> None:
+def slow(loader, tokens: int = 4_000, rate: float = 50.0) -> None:
     loader.script.tokens, loader.script.rate = tokens, rate
 
 

@@ -19,9 +19,14 @@ class Anchor:
         self._held = widget, height
         self.restore()
 
+    @property
+    def holds(self) -> bool:
+        """Whether a widget is held."""
+        return self._held is not None and isValid(self._held[0])
+
     def restore(self) -> bool:
         """Scrolls to where the widget is held; False where none is."""
-        if self._held is None or not isValid(self._held[0]):  # a block that was drawn anew
+        if self._held is None or not self.holds:  # a block that was drawn anew
             return False
         widget, height = self._held
         before, self.moving = self.moving, True  # scrolling can lay out more, and so lead here again

@@ -63,6 +63,7 @@ class FindInChat(QObject):
         self._talk.branch_changed.connect(lambda _messages: self._again())
         self._talk.answer_ended.connect(lambda _message: self._again())
         slices().settled.connect(self._on_laid_out)
+        self._transcript.filled.connect(self._on_laid_out)
 
     def open(self) -> None:
         """Shows the bar, ready for another word."""

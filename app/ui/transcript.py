@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
-from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QApplication, QFrame, QPushButton, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from app.core.attachments import is_editable
 from app.core.chat import ChatMessage
 from app.core.words import tr
 from app.ui import theme
 from app.ui.anchor import Anchor
+from app.ui.end_button import EndButton
 from app.ui.mark import Mark
 from app.ui.message import AnswerMessage, UserMessage
 from app.ui.message_editor import EditInPlace
 from app.ui.message_tools import MessageTools
 
 MOUNTED = 40
+AT_ONCE, FEW = 12, 2  # of these: what is mounted at once, enough to fill the view, and then in each step of a later turn
 NEAR_END = 4  # pixels that still count as the end
 
 
@@ -27,7 +29,8 @@ class Transcript(QScrollArea):
     """The messages of one branch of a chat, of which a piece is mounted: most often its end.
 
     Signals, each with a message's id: ``retry_asked(id)`` of an answer; ``switch_asked(id, step)``; ``edit_asked(id)``;
-    ``edited(id, text)``; ``branch_asked(id)``; ``delete_asked(id)``. ``version_of`` tells (place, count) of a message's versions.
+    ``edited(id, text)``; ``branch_asked(id)``; ``delete_asked(id)``. ``filled()``: what is shown of a chat that was
+    opened is mounted. ``version_of`` tells (place, count) of a message's versions.
     """
 
     retry_asked = Signal(int)
@@ -36,6 +39,7 @@ class Transcript(QScrollArea):
     edited = Signal(int, str)
     branch_asked = Signal(int)
     delete_asked = Signal(int)
+    filled = Signal()
 
     def __init__(self, text_size: int = 100, parent: QWidget | None = None):
         super().__init__(parent)
@@ -43,6 +47,9 @@ class Transcript(QScrollArea):
         self._text_size, self._following = text_size, True
         self._path: list[ChatMessage] = []
         self._first = self._end = 0  # what is mounted of the path
+        self._filling = False  # more of its end is still to be mounted
+        self._more = QTimer(self, interval=0)
+        self._more.timeout.connect(self._fill)
         self._mounted: dict[int, UserMessage | AnswerMessage] = {}
         self._tools: dict[int, MessageTools] = {}
         self._mark: Mark | None = None
@@ -76,13 +83,8 @@ class Transcript(QScrollArea):
         self.setWidget(self._page)
         self._anchor = Anchor(self, self._page)
         self.editing = EditInPlace(self, self._messages, self._settle_layout)
-        self._to_end = QToolButton(self.viewport())
-        self._to_end.setIcon(theme.icon("down"))
-        self._to_end.setIconSize(QSize(18, 18))
-        self._to_end.setAccessibleName(tr("Jump to the end"))
-        self._to_end.setToolTip(tr("Jump to the end"))
+        self._to_end = EndButton(self.viewport())
         self._to_end.clicked.connect(self.follow)
-        self._to_end.hide()
 
     # Content
 
@@ -90,9 +92,11 @@ class Transcript(QScrollArea):
         """Shows another chat, from its end."""
         self._keep(0)
         self._path = list(messages)
-        self._first = self._end = max(0, len(messages) - MOUNTED)
+        self._first = self._end = max(0, len(messages) - AT_ONCE)
+        self._filling = self._first > 0
         self._mount_to(len(messages))
         self.follow()
+        self._more.start()
 
     def show_branch(self, messages: list[ChatMessage]) -> None:
         """Shows another branch of the same chat: what both share stays mounted, and where it is."""
@@ -122,7 +126,9 @@ class Transcript(QScrollArea):
         place = next((index for index, message in enumerate(self._path) if message.id == message_id), None)
         if place is None:
             return False
-        if not self._first <= place < self._end:
+        if self._filling and place < self._first and place >= len(self._path) - MOUNTED:
+            self._mount_before(self._first - place)  # a moment before its time
+        elif not self._first <= place < self._end:
             self._keep(0)
             self._first = self._end = max(0, place - MOUNTED // 2)
             self._mount_to(min(place + MOUNTED // 2, len(self._path)))
@@ -188,15 +194,9 @@ class Transcript(QScrollArea):
 
     def mount_earlier(self) -> None:
         """Puts the messages before the first one on show above it; what is being read stays where it is."""
-        start, top = max(0, self._first - MOUNTED), self._mounted[self._path[self._first].id]
-        height = top.mapTo(self.viewport(), top.rect().topLeft()).y()
-        self._following = False
-        for message in reversed(self._path[start : self._first]):
-            self._mount(message, 1)
-        self._first = start
-        self._show_borders()
-        self._settle_layout()
-        self._hold(top, height)
+        self._following = self._filling = False
+        self._anchor.let_go()
+        self._mount_before(MOUNTED)
 
     def mount_later(self) -> None:
         """Puts the messages after the last one on show below it."""
@@ -279,14 +279,7 @@ class Transcript(QScrollArea):
         self._place_button()
 
     def _place_button(self) -> None:
-        hint, view = self._to_end.sizeHint(), self.viewport().rect()
-        # In the middle: at the side it would lie on the messages' own buttons.
-        self._to_end.setGeometry(
-            view.center().x() - hint.width() // 2, view.bottom() - hint.height() - theme.M, hint.width(), hint.height()
-        )
-        bar = self.verticalScrollBar()
-        self._to_end.setVisible(bool(self._mounted) and not self._following and bar.maximum() > 0)
-        self._to_end.raise_()
+        self._to_end.place(bool(self._mounted) and not self._following and self.verticalScrollBar().maximum() > 0)
 
     # Looks
 
@@ -299,7 +292,7 @@ class Transcript(QScrollArea):
         """Follows the palette and the text size."""
         for widget in (*self._mounted.values(), *self._tools.values()):
             widget.restyle(self._text_size)
-        self._to_end.setIcon(theme.icon("down"))
+        self._to_end.restyle()
         self._set_column_width()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -326,6 +319,29 @@ class Transcript(QScrollArea):
             self._mount(message, place)
         self._end = end
         self._show_borders()
+
+    def _mount_before(self, count: int) -> None:
+        """Mounts up to ``count`` messages above what is mounted; the view stays where it is, or at the end."""
+        start, top = max(0, self._first - count), self._mounted[self._path[self._first].id]
+        height = top.mapTo(self.viewport(), top.rect().topLeft()).y()
+        for message in reversed(self._path[start : self._first]):
+            self._mount(message, 1)
+        self._first = start
+        self._show_borders()
+        self._settle_layout()
+        if not self._following and not self._anchor.holds:
+            self._hold(top, height)
+
+    def _fill(self) -> None:
+        """Mounts a few messages more of the end of a chat that was opened a moment ago."""
+        missing = self._first - max(0, len(self._path) - MOUNTED)
+        self._filling = self._filling and missing > 0 and self._end == len(self._path)
+        if self._filling:
+            self._mount_before(min(FEW, missing))
+        else:
+            self._more.stop()
+            self._show_borders()
+            self.filled.emit()
 
     def _mount(self, message: ChatMessage, index: int) -> None:
         widget: UserMessage | AnswerMessage
@@ -357,13 +373,11 @@ class Transcript(QScrollArea):
         self._anchor.let_go()
         self._path = self._as_grown()  # what was written so far of an answer is nowhere else here
         for message in messages:
-            self._remove(self._mounted.pop(message.id))
+            widget = self._mounted.pop(message.id)
             del self._tools[message.id]
-
-    def _remove(self, widget: QWidget) -> None:
-        self._messages.removeWidget(widget)
-        widget.hide()
-        widget.deleteLater()
+            self._messages.removeWidget(widget)
+            widget.hide()
+            widget.deleteLater()
 
     def _as_grown(self) -> list[ChatMessage]:
         """The path with the text of an answer that is being written."""
@@ -371,7 +385,7 @@ class Transcript(QScrollArea):
         return [replace(message, content=grown[message.id]) if message.id in grown else message for message in self._path]
 
     def _show_borders(self) -> None:
-        self._earlier.setVisible(self._first > 0)
+        self._earlier.setVisible(self._first > 0 and not self._filling)
         self._later.setVisible(self._end < len(self._path))
         for message_id, tools in self._tools.items():
             tools.show_version(*self.version_of(message_id))

@@ -142,6 +142,11 @@ def load(qtbot, client: EngineClient) -> None:
     qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=20_000)
 
 
+def wait_laid_out(qtbot, window: MainWindow) -> None:
+    """Waits until everything that was put off is on show."""
+    qtbot.waitUntil(lambda: not slices().waiting and not window.transcript._more.isActive(), timeout=20_000)
+
+
 def wait_ready(qtbot, client: EngineClient, timeout: int = 20_000) -> None:
     """Waits until the engine takes requests again."""
     qtbot.waitUntil(lambda: client.state is EngineState.READY, timeout=timeout)

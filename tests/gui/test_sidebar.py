@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QLineEdit, QMenu
 
 from app.services.engine_client import EngineState
 from app.ui import shelf_view
-from tests.gui.conftest import wait_ready
+from tests.gui.conftest import wait_laid_out, wait_ready
 
 
 def test_searching_finds_chats_by_what_was_said(qtbot, window):
@@ -237,6 +237,7 @@ def test_a_hit_far_up_in_a_long_chat_is_mounted_with_what_is_around_it(qtbot, wi
     transcript.mount_later()
     assert transcript.count == 80 and ids[109] in transcript._mounted
     transcript.follow()
+    wait_laid_out(qtbot, window)
     assert transcript.count == 40 and ids[299] in transcript._mounted and transcript.following
 
 

@@ -27,8 +27,9 @@ from app.ui.empty_state import EXAMPLES
 from app.ui.meter_strip import MeterStrip, figures_of
 from app.ui.prompt_edit import LONGEST_PASTE
 from app.ui.slices import slices
+from app.ui.transcript import AT_ONCE
 from app.ui.window_actions import WindowActions
-from tests.gui.conftest import load, wait_ready
+from tests.gui.conftest import load, wait_laid_out, wait_ready
 
 # The offscreen platform says so of every dialog of fixed size; it is no fault of the window's.
 OFFSCREEN_DIALOG = pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")
@@ -289,10 +290,28 @@ def test_a_long_chat_mounts_its_end_and_the_rest_on_request(qtbot, window):
     for index in range(100):
         store.add_message(chat.id, "user" if index % 2 == 0 else "assistant", f"message {index}", "done")
     window.do.open_chat(chat.id)
-    assert window.transcript.count == 40
+    assert window.transcript.count == AT_ONCE, "more would take longer than a turn has time for"
+    assert window.transcript._earlier.isHidden() and window.transcript.following
+    wait_laid_out(qtbot, window)
+    assert window.transcript.count == 40 and window.transcript.following
     window.transcript.mount_earlier()
     assert window.transcript.count == 80
     assert window.transcript.answers[0].body.text == "message 21"
+
+
+def test_what_comes_above_a_moment_after_opening_moves_nothing_for_who_scrolled_up_already(qtbot, window):
+    store, transcript = window.services.store, window.transcript
+    chat = store.create_chat("Long")
+    for index in range(100):
+        store.add_message(chat.id, "user" if index % 2 == 0 else "assistant", f"message {index}\n" * 4, "done")
+    window.do.open_chat(chat.id)
+    qtbot.waitUntil(lambda: transcript.count > AT_ONCE, timeout=20_000)
+    transcript.verticalScrollBar().setValue(0)
+    first = transcript._mounted[min(transcript._mounted)]
+    before = first.mapTo(transcript.viewport(), QPoint(0, 0)).y()
+    wait_laid_out(qtbot, window)
+    qtbot.wait(20)
+    assert transcript.count == 40 and first.mapTo(transcript.viewport(), QPoint(0, 0)).y() == before
 
 
 def test_a_long_message_is_laid_out_in_part_until_asked_for(qtbot, window):

@@ -11,7 +11,7 @@ import pytest
 from app.core.blocks import BlockSplitter
 from app.core.chat import Chat, ChatMessage
 from app.ui.transcript import MOUNTED
-from tests.gui.conftest import wait_ready
+from tests.gui.conftest import wait_laid_out, wait_ready
 
 ANSWER = "Some **prose** of an answer.\n\n```py\nx = 1\n```\n"
 MESSAGES = 1_000
@@ -42,8 +42,9 @@ def long_chat(window):
     return window.services.store.copy_chat(Chat(0, "Long", 0.0, 0.0), messages)
 
 
-def test_only_the_end_of_a_long_chat_is_laid_out(window, long_chat, parsed):
+def test_only_the_end_of_a_long_chat_is_laid_out(qtbot, window, long_chat, parsed):
     window.do.open_chat(long_chat.id)
+    wait_laid_out(qtbot, window)
     assert window.transcript.count == MOUNTED
     assert len(parsed) == MOUNTED // 2 and parsed[0] == f"{ANSWER}{MESSAGES - 1}"
 
@@ -60,6 +61,7 @@ def test_opening_a_chat_asks_once_for_its_tokens(qtbot, window, long_chat, monke
 
 def test_nothing_is_parsed_again_by_writing_sending_switching_and_reading_on(qtbot, window, long_chat, parsed, loader):
     window.do.open_chat(long_chat.id)
+    wait_laid_out(qtbot, window)
     before = len(parsed)
     qtbot.keyClicks(window.composer.edit, "A new question")
     window.do.send()

@@ -15,6 +15,7 @@ TEXTS = {
     "Apache": ("Apache-2.0.txt",),
     "MIT": ("MIT.txt",),
 }
+CLAUSES = {"cobble": "BSD-2-Clause.txt"}  # by package: its data say BSD, and only its description which one
 NO_TEXT = "This package brings no licence text: its home page has it."
 INTRODUCTION = """Slipstream is licensed under the Apache License 2.0. It contains this software, each under its own licence.
 Qt for Python (PySide6, shiboken6) and Qt are used as separate libraries under the LGPL 3: you may replace them in
@@ -60,4 +61,6 @@ def _fallback(package: Distribution, texts: Path) -> list[Path]:
     fields = [metadata[name] for name in ("License-Expression", "License") if name in metadata]
     fields += [text for text in metadata.get_all("Classifier", []) if text.startswith("License")]
     said = "\n".join(fields)
+    if (name := metadata["Name"].lower()) in CLAUSES and "BSD" in said:
+        return [texts / CLAUSES[name]]
     return [texts / file for key, files in TEXTS.items() if key in said for file in files]

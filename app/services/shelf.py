@@ -145,9 +145,9 @@ class Shelf(QObject):
 
     def delete_for_good(self, chat_ids: list[int], message_ids: Sequence[int] = ()) -> None:
         """Takes deleted chats and messages off the disk."""
-        self._forget(lambda deletion: deletion.chat_id in chat_ids or deletion.message_id in message_ids)
         self._change(lambda: self._store.purge_chats(chat_ids))
         self._change(lambda: self._store.purge_messages(message_ids))
+        self._forget(lambda deletion: deletion.chat_id in chat_ids or self._is_gone(deletion.message_id))
         self.purged.emit()
 
     def tidy(self) -> None:
@@ -165,6 +165,10 @@ class Shelf(QObject):
     def _forget(self, gone: Callable[[Deletion], bool]) -> None:
         self.deletions = [deletion for deletion in self.deletions if not gone(deletion)]
         self.settled.emit()
+
+    def _is_gone(self, message_id: int | None) -> bool:
+        """Whether a message is off the disk, by itself or with the one before it."""
+        return message_id is not None and not self._store.has_message(message_id)
 
     def _change(self, write: Callable[[], object]) -> None:
         if self._talk.kept(write):

@@ -229,3 +229,15 @@ def test_the_offer_to_take_back_goes_with_what_was_taken_back(qtbot, window, cha
     window.do.delete_chat()
     window.services.shelf.restore(chat.id)
     assert window.banner.text == "" and len(window.services.shelf.deletions) == 1
+
+
+def test_what_went_for_good_with_the_message_before_it_is_not_offered_to_be_taken_back(qtbot, window):
+    store, shelf = window.services.store, window.services.shelf
+    chat = store.create_chat("Rainbows")
+    first = store.add_message(chat.id, "user", "Question", "sent")
+    second = store.add_message(chat.id, "assistant", "Answer", "done")
+    window.do.open_chat(chat.id)
+    shelf.delete_message(second.id)
+    shelf.delete_message(first.id)
+    shelf.delete_for_good([], [first.id])
+    assert not store.has_message(second.id) and shelf.deletions == [] and not window.situation().has_deleted

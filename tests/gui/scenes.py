@@ -130,11 +130,19 @@ def context(window: MainWindow) -> QWidget:
     return newest(window.composer.context.show_details)
 
 
+def start_anew(window: MainWindow, port: int) -> None:
+    """The server is off, then on its way at ``port``."""
+    server = window.services.server
+    server.stop()
+    wait(lambda: server.state is ServerState.OFF)
+    server.use_port(port)
+
+
 def serving(window: MainWindow) -> MainWindow:
     """The server is on, on any free port, and answered two programs."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    window.services.server.use_port(port)
+    start_anew(window, port)
     wait(lambda: window.services.server.state is ServerState.ON)
     answers: list[int] = []
 
@@ -165,7 +173,7 @@ def served(window: MainWindow) -> QWidget:
 def port_taken(window: MainWindow) -> QWidget:
     """The server's page, with a port that another program has."""
     with socket.create_server(("127.0.0.1", 0)) as other:
-        window.services.server.use_port(other.getsockname()[1])
+        start_anew(window, other.getsockname()[1])
         wait(lambda: window.services.server.problem is not None)
     dialog = newest(lambda: window.do.show_settings(server=True))
     pump(0.05)

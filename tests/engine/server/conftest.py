@@ -36,6 +36,7 @@ class Served:
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         self.lines: list[str] = []
+        self._clients: list[openai.OpenAI] = []
         self._spoke = threading.Condition()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -60,7 +61,10 @@ class Served:
         return match
 
     def client(self, **settings: Any) -> openai.OpenAI:
-        return openai.OpenAI(base_url=f"{self.url}/v1", **{"api_key": "any", "max_retries": 0, "timeout": PATIENCE_S, **settings})
+        settings = {"api_key": "any", "max_retries": 0, "timeout": PATIENCE_S, **settings}
+        made = openai.OpenAI(base_url=f"{self.url}/v1", **settings)
+        self._clients.append(made)  # left to the collector, its connections may go before it and then warn
+        return made
 
     def post(self, path: str = "/v1/chat/completions", **body: Any) -> httpx2.Response:
         return self.http.post(path, json=body)
@@ -77,7 +81,8 @@ class Served:
 
     def leave(self) -> int:
         """Waits for the end; the exit code."""
-        self.http.close()
+        for client in (self.http, *self._clients):
+            client.close()
         code = self.process.wait(PATIENCE_S)
         self._reader.join()
         assert self.process.stdout is not None

@@ -6,9 +6,11 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from app.core.chat import KINDS
 from app.display import has_display
 from engine.models.paths import cache_folder, data_folder, resources_folder
 
@@ -32,6 +34,7 @@ def before() -> list[Check]:
     return [
         ("window is shown", _window),
         ("chats can be kept outside the bundle", _chats),
+        ("documents can be read", _documents),
         ("cache folder is writable outside the bundle", _cache),
     ]
 
@@ -47,6 +50,13 @@ def after() -> list[Check]:
         return f"{len(earlier)} files in {watched}"
 
     return [("no second process", _no_second_process), ("nothing is written into the bundle", nothing_written)]
+
+
+def _documents() -> str:
+    """Each library is there with all that it loads itself."""
+    for name in ("pypdf", "cryptography.hazmat.primitives.ciphers", "mammoth", "markdownify", "striprtf.striprtf"):
+        import_module(name)
+    return ", ".join(KINDS.values())
 
 
 def _snapshot(folder: Path) -> dict[str, tuple[int, int]]:

@@ -79,3 +79,10 @@ def test_a_device_can_be_chosen_and_the_cpu_calls_no_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split("\n")[:2] == ["again", "Device(cpu, 0)"]
+
+
+def test_a_library_for_documents_that_is_missing_is_noticed(monkeypatch):
+    assert check(selftest.before(), "documents can be read") == "PDF, Word, RTF"
+    monkeypatch.setitem(sys.modules, "mammoth", None)
+    with pytest.raises(ImportError, match="mammoth"):
+        check(selftest.before(), "documents can be read")

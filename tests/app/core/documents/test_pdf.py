@@ -12,6 +12,7 @@ from PySide6.QtGui import QPdfWriter, QTextDocument
 from app.core.attachments import LONGEST, AttachmentError
 from app.core.chat import Attachment
 from app.core.documents import pdf as reader
+from app.core.documents.hyphens import joined
 from app.core.documents.pdf import PasswordNeeded, read_pdf
 from app.core.documents.watch import Watch
 from engine import Cancelled
@@ -69,6 +70,12 @@ def test_the_cells_of_a_row_stay_together_and_apart(tmp_path):
     assert body(pdf(tmp_path / "a.pdf", drawn(places))).split("\n") == ["\t".join(row) for row in rows]
 
 
+def test_long_cells_beside_each_other_are_rows_and_no_columns(tmp_path):
+    rows = [(f"Article {number} of the agreement", f"Both sides agreed on day {number}") for number in range(8)]
+    places = [(x, 700 - 16 * y, cell) for y, row in enumerate(rows) for x, cell in zip((50, 310), row, strict=True)]
+    assert body(pdf(tmp_path / "a.pdf", drawn(places))).split("\n") == ["\t".join(row) for row in rows]
+
+
 def test_words_that_are_placed_one_by_one_are_one_line(tmp_path):
     places = [(50, 700, "These"), (86, 700, "words"), (124, 700, "are"), (146, 700, "placed")]
     assert body(pdf(tmp_path / "a.pdf", drawn(places))) == "These words are placed"
@@ -101,6 +108,12 @@ def test_divided_words_are_whole_and_hyphens_of_words_stay(tmp_path):
         "This is an example of a well-known rule, by e-mail from Baden-Württemberg. Ein- und Ausgabe, 12-14, cooperate and "
         "cooperate."
     )
+
+
+def test_a_hyphen_stays_or_goes_as_the_word_is_written_elsewhere():
+    assert joined("An e-\nmail. One email.") == "An email.\nOne email."
+    assert joined("In a co-\nop. Our co-op.") == "In a co-op.\nOur co-op."
+    assert joined("An inter\u00ad\nval of soft\u00adness") == "An interval\nof softness"
 
 
 def test_what_is_filled_into_a_form_follows_the_pages(tmp_path):
@@ -151,8 +164,9 @@ def test_a_wrong_table_of_places_is_mended_and_what_cannot_be_is_refused(tmp_pat
             read(path)
 
 
-def test_one_damaged_page_takes_no_other_with_it(tmp_path):
-    path = pdf(tmp_path / "a.pdf", drawn(lines(["One"])), b"1 0 0 rg " * 300_000, drawn(lines(["Three"])))
+def test_one_damaged_page_takes_no_other_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(reader, "STREAM_PARTS", 1_000)
+    path = pdf(tmp_path / "a.pdf", drawn(lines(["One"])), b"1 0 0 rg " * 1_000, drawn(lines(["Three"])))
     assert read(path).text == "[Page 1]\nOne\n\n[Page 2]\n(This page cannot be read.)\n\n[Page 3]\nThree"
 
 
@@ -175,6 +189,10 @@ def test_drawings_within_drawings_that_take_forever_end_at_the_pages_limit(tmp_p
     form = b" /Type /XObject /Subtype /Form /BBox [0 0 1 1] /Resources << /XObject << /X %d 0 R >> >>"
     forms = [stream(b"/X Do " + b"0 g " * 100_000, form % (7 + place)) for place in range(60)]
     path = pdf(tmp_path / "a.pdf", b"/X Do", page=b"/XObject << /X 6 0 R >>", more=forms)
+    with pytest.raises(AttachmentError, match="takes too long to read"):
+        read(path)
+    monkeypatch.setattr(reader, "PAGE_S", -1.0)
+    monkeypatch.setattr("pypdf.PageObject.extract_xform_text", lambda *_arguments, **_more: pytest.fail("it went on"))
     with pytest.raises(AttachmentError, match="takes too long to read"):
         read(path)
 

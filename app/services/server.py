@@ -177,7 +177,7 @@ class LocalServer(QObject):
 
     def _listen(self, run: _Run) -> None:
         from engine.server.run import Server
-        from engine.server.settings import ServerSettings, bind, listen
+        from engine.server.settings import WINDOW_ADVICE, ServerSettings, bind, listen
 
         wanted = run.settings
         run.key = (run.key or read_key()) if wanted.server_key else ""
@@ -188,7 +188,7 @@ class LocalServer(QObject):
             listen(bound)
             settings = ServerSettings(
                 host=host, local_only=not wanted.server_open, api_key=run.key or None, origins=origins_of(wanted.server_origins),
-                advice="allow {page} in Slipstream's settings, under Server",
+                advice=WINDOW_ADVICE,
             )  # fmt: skip
             run.server = server = Server(settings, self._lending.see, self._lending.call)
             if run.stopped:

@@ -116,7 +116,7 @@ class MainWindow(QMainWindow):
         foot.setContentsMargins(theme.L, theme.S, theme.L, theme.M)
         foot.setSpacing(theme.S)
         for part in (self.banner, self.composer):
-            part.setMaximumWidth(theme.column_width(self.font()))  # in line with the messages
+            part.setMaximumWidth(theme.column_width(self.font(), theme.FOOT_CHARACTERS))  # in the middle, as the messages are
             row = QHBoxLayout()
             row.addStretch(1)
             row.addWidget(part, 1_000)

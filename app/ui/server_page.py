@@ -28,6 +28,7 @@ from app.ui import theme
 from app.ui.request_list import RequestList
 from app.ui.settings_pages import Page
 
+A_PAGE = "http://localhost:3000"
 WIDTH = 52  # characters of the example's longest line
 HIDDEN_KEY = "sk-…"
 OPEN = mark(
@@ -82,7 +83,7 @@ class ServerPage(Page):
         self.copy_key.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._server.key))
         self._form.addRow("", self._in_line(self.new_key, self.copy_key))
         self.key_note = self.hint(tr("The keychain does not take the key: it holds until Slipstream ends."))
-        self.origins = QLineEdit(placeholderText="http://localhost:3000")
+        self.origins = QLineEdit(placeholderText=A_PAGE)
         self.origins.setMinimumWidth(self.origins.fontMetrics().averageCharWidth() * WIDTH)
         self.origins.editingFinished.connect(lambda: service.update(server_origins=self.origins.text().strip()))
         self._keep(lambda settings: self.origins.setText(settings.server_origins))

@@ -12,7 +12,8 @@ from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtWidgets import QApplication, QWidget
 
 XS, S, M, L, XL = 4, 8, 12, 16, 24
-COLUMN_CHARACTERS = 108  # a line of prose that can be read, and of code that need not be scrolled
+COLUMN_CHARACTERS = 76  # a line that can be read
+FOOT_CHARACTERS = 108  # the message field has its buttons and figures in one row
 ICON = QSize(16, 16)
 SELECTED = "#2878c2"  # white can be read on it, and as a ring it is seen on both looks' grounds
 OWN_PALETTE = "slipstream palette"
@@ -110,9 +111,9 @@ def tint(label: QWidget, colour: QColor) -> None:
     label.setPalette(palette)
 
 
-def column_width(font: QFont) -> int:
-    """Pixels of the column that a chat is written in, its margins included, at ``font``."""
-    return QFontMetrics(font).averageCharWidth() * COLUMN_CHARACTERS + 2 * M
+def column_width(font: QFont, characters: int = COLUMN_CHARACTERS) -> int:
+    """Pixels of a column of so many average characters of ``font``, its margins included."""
+    return QFontMetrics(font).averageCharWidth() * characters + 2 * M
 
 
 def scaled_font(percent: int = 100, weight: QFont.Weight | None = None) -> QFont:

@@ -14,6 +14,8 @@ REASONS = {
     errno.EACCES: "needs more rights: choose a port above 1023 with --port",
     errno.EADDRNOTAVAIL: "is no address of this computer: choose another with --host",
 }
+COMMAND_ADVICE = "start the server with --allow-origin {page}"
+WINDOW_ADVICE = "allow {page} in Slipstream's settings, under Server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class ServerSettings:
     origins: tuple[str, ...] = ()
     max_waiting: int = 32
     exact: bool = False
-    advice: str = "start the server with --allow-origin {page}"
+    advice: str = COMMAND_ADVICE
 
 
 def bind(host: str, port: int) -> socket.socket:

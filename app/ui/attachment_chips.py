@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QFocusEvent, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QToolButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QScrollArea, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.core.chat import KINDS, Attachment
 from app.core.sanitize import break_long_runs
@@ -19,6 +19,7 @@ from app.ui.labels import plain, tip
 NAME_LENGTH = 32  # characters of a file's name
 PREVIEW = 400  # characters in the tool tip
 SHOWN = 2_000  # characters of a sent file shown at first
+ROWS = 2.5  # of chips on show: half a row tells that there are more
 
 
 def short_name(name: str) -> str:
@@ -137,8 +138,10 @@ class ReadingChip(Chip):
         self.show_figure(words)
 
 
-class ChipRow(QWidget):
-    """The chips above the editor, hidden while there are none. ``changed()`` follows every file that comes or goes."""
+class ChipRow(QScrollArea):
+    """The chips above the editor, hidden while there are none; many of them scroll. ``changed()`` follows every file that comes or
+    goes.
+    """
 
     changed = Signal()
 
@@ -146,9 +149,19 @@ class ChipRow(QWidget):
         super().__init__(parent)
         self.chips: list[AttachmentChip] = []
         self.readings: list[ReadingChip] = []
-        self._layout = FlowLayout(theme.S, self)
+        self._page = QWidget()
+        self._layout = FlowLayout(theme.S, self._page)
+        self.setWidget(self._page)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the chips take it, and bring themselves into view
+        for part in (self._page, self.viewport()):
+            part.setAutoFillBackground(False)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
         self.setAccessibleName(tr("Attachments"))
+        self._high = 0  # of the scroll bar
+        self.verticalScrollBar().rangeChanged.connect(self._on_range)
         self.hide()
 
     @property
@@ -163,14 +176,14 @@ class ChipRow(QWidget):
 
     def add(self, attachment: Attachment) -> AttachmentChip:
         """Appends a file."""
-        chip = AttachmentChip(attachment, self)
+        chip = AttachmentChip(attachment, self._page)
         self.chips.append(chip)
         self._append(chip)
         return chip
 
     def add_reading(self, name: str) -> ReadingChip:
         """Appends a document that is still being read."""
-        chip = ReadingChip(name, self)
+        chip = ReadingChip(name, self._page)
         self.readings.append(chip)
         self._append(chip)
         return chip
@@ -180,7 +193,9 @@ class ChipRow(QWidget):
         place, focused = self.all.index(chip), chip.hasFocus()
         self._drop(chip)
         if focused and self.all:
-            self.all[min(place, len(self.all) - 1)].setFocus()
+            neighbour = self.all[min(place, len(self.all) - 1)]
+            neighbour.setFocus()
+            self.ensureWidgetVisible(neighbour, 0, 0)
         elif focused:
             self.focusNextChild()
         self.changed.emit()
@@ -202,6 +217,7 @@ class ChipRow(QWidget):
         self._layout.addWidget(chip)
         self.show()
         self._fit()
+        self._show_newest()
         self.changed.emit()
 
     def _drop(self, chip: Chip) -> None:
@@ -214,7 +230,17 @@ class ChipRow(QWidget):
         self._fit()
 
     def _fit(self) -> None:
-        self.setFixedHeight(max(self._layout.heightForWidth(self.width()), 1))
+        row = max((chip.sizeHint().height() for chip in self.all), default=0) + theme.S
+        height = min(self._layout.heightForWidth(self.viewport().width()), int(ROWS * row))
+        self.setFixedHeight(max(height, 1))
+
+    def _show_newest(self) -> None:
+        self.verticalScrollBar().setValue(self.verticalScrollBar().maximum())
+
+    def _on_range(self, _low: int, high: int) -> None:
+        grew, self._high = high > self._high, high
+        if grew:
+            self._show_newest()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

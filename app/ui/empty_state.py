@@ -6,7 +6,7 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.core.words import mark, tr
 from app.ui import theme
@@ -18,8 +18,11 @@ EXAMPLES = (
 )
 
 
-class EmptyState(QWidget):
-    """``chosen(str)`` fires with the prompt that was picked, ``offer_taken()`` when the offered model is to be looked at."""
+class EmptyState(QScrollArea):
+    """``chosen(str)`` fires with the prompt that was picked, ``offer_taken()`` when the offered model is to be looked at.
+
+    It scrolls where it has little room, so that it never takes any from what is being written.
+    """
 
     chosen = Signal(str)
     offer_taken = Signal()
@@ -30,7 +33,8 @@ class EmptyState(QWidget):
         self._hint.setText(tr("Drafted tokens are checked by the model itself, so the answer is its own, only sooner."))
         self._hint.setWordWrap(True)
         self.buttons = [QPushButton(tr(text)) for text in EXAMPLES]
-        layout = QVBoxLayout(self)
+        page = QWidget()
+        layout = QVBoxLayout(page)
         layout.setContentsMargins(theme.XL, theme.XL, theme.XL, theme.XL)
         layout.setSpacing(theme.M)
         layout.addStretch(1)
@@ -46,6 +50,13 @@ class EmptyState(QWidget):
         layout.addSpacing(theme.S)
         layout.addWidget(self.offer, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(1)
+        self.setWidget(page)
+        self.setWidgetResizable(True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        for part in (page, self.viewport()):
+            part.setAutoFillBackground(False)
         self.show_offer("")
         self.restyle()
 

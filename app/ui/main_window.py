@@ -11,7 +11,6 @@ from PySide6.QtWidgets import (
     QMainWindow,
     QMenuBar,
     QSplitter,
-    QStackedWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -44,6 +43,7 @@ from app.ui.models.manager import ModelManager
 from app.ui.notifier import Notifier
 from app.ui.options_pane import NARROWEST_CHAT, NARROWEST_WINDOW, OptionsPane
 from app.ui.outlines import outline_controls
+from app.ui.pages import Pages
 from app.ui.panes import restore_panes, save_panes
 from app.ui.server_notice import ServerNotice
 from app.ui.shelf_view import ShelfView, damage_words
@@ -101,7 +101,7 @@ class MainWindow(QMainWindow):
         self.title, self.models = ElidedLabel(), ModelPicker()
         self.title.setFont(theme.scaled_font(110, QFont.Weight.DemiBold))
         self.empty, self.transcript, self.compare = EmptyState(), Transcript(size), CompareView(size)
-        self.stack = QStackedWidget()
+        self.stack = Pages()
         for page in (self.empty, self.transcript, self.compare):
             self.stack.addWidget(page)
         self.banner, self.composer, self.meter = Banner(), Composer(), MeterStrip()

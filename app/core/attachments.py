@@ -55,7 +55,10 @@ def decoded(content: bytes, name: str) -> str:
     encoding = next((encoding for mark, encoding in _MARKS if content.startswith(mark)), None) or _unmarked(content)
     try:
         text = content.decode(encoding)
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        # Which of the old encodings it is cannot be told, and a wrong guess would change words unseen.
+        if encoding == "utf-8" and not _BINARY.search(content.decode("latin-1")):
+            raise AttachmentError(tr("{name} is in an old encoding: save it as UTF-8 and attach it again.", name=name)) from error
         text = "\x00"
     if _BINARY.search(text):
         raise cannot_be_attached(name)

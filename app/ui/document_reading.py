@@ -13,26 +13,48 @@ from app.core.chat import Attachment, attachment_values
 from app.core.documents.part import first_part
 from app.core.documents.pdf import PasswordNeeded
 from app.core.figures import percent
-from app.core.words import tr
+from app.core.words import tr, trn
 from app.services.reading import Job
 from app.ui.attachment_chips import AttachmentChip, ReadingChip
 
 if TYPE_CHECKING:
     from app.ui.main_window import MainWindow
 
+TOLD = 3  # problems of files that came together; the others are counted
+
 
 class DocumentReading(QObject):
-    """``draft`` is where what is being written is kept."""
+    """``draft`` is where what is being written is kept. What files that came together run into is told together."""
 
     def __init__(self, window: MainWindow):
         super().__init__(window)
         self._window, self._reading = window, window.services.reading
         self._chips: dict[Job, ReadingChip] = {}
         self._offered: Attachment | None = None
+        self._told: list[str] = []
+        self._locked: dict[Path, str] = {}  # what was said of each document that a password opens
+        self._untold: list[tuple[Job, AttachmentError]] = []  # of drafts that were not on show
         self.draft = "draft:new"
         self._reading.progressed.connect(self._on_progress)
         self._reading.read.connect(self._on_read)
         self._reading.failed.connect(self._on_failed)
+
+    def begin(self) -> None:
+        """More files come; what was said of those before them is no longer told with it, unless some are still being read."""
+        if not self._chips:
+            self._told.clear()
+            self._locked.clear()
+
+    def tell(self, words: str) -> None:
+        """Says why a file cannot be attached, with what was said of those that came with it."""
+        self._told.append(words)
+        more = len(self._told) - TOLD
+        rest = [trn("{count} more file has problems.", "{count} more files have problems.", more)] if more > 0 else []
+        text, banner = " ".join([*self._told[:TOLD], *rest]), self._window.banner
+        if locked := dict(self._locked):
+            banner.show_message(text, tr("Enter Password …"), lambda: self._ask_password(locked), until="chat")
+        else:
+            banner.show_message(text, until="chat")
 
     def read(self, path: Path, password: str = "") -> None:
         """Reads a document and attaches it to what is being written."""
@@ -43,6 +65,7 @@ class DocumentReading(QObject):
         for job in self._chips:
             job.draft = self.draft
         self._chips.clear()
+        self.begin()
 
     def show(self, draft: str) -> None:
         """Another draft is on show, with what is still being read for it."""
@@ -50,6 +73,10 @@ class DocumentReading(QObject):
         for job in self._reading.waiting(draft):
             job.draft = ""
             self._show(job)
+        missed = [(job, error) for job, error in self._untold if job.draft == draft]
+        self._untold = [each for each in self._untold if each not in missed]
+        for job, error in missed:
+            self._tell_failure(job, error)
 
     def explain(self) -> None:
         """Says why nothing can be sent."""
@@ -100,12 +127,15 @@ class DocumentReading(QObject):
     def _on_failed(self, job: Job, error: AttachmentError) -> None:
         chip = self._chips.pop(job, None)
         if chip is None:
-            return  # of another chat: its file is where it was
-        self._window.composer.chips.remove(chip)
-        if isinstance(error, PasswordNeeded):
-            self._window.banner.show_message(str(error), tr("Enter Password …"), lambda: self._ask_password(job.path), until="chat")
+            self._untold.append((job, error))
         else:
-            self._window.banner.show_message(str(error), until="chat")
+            self._window.composer.chips.remove(chip)
+            self._tell_failure(job, error)
+
+    def _tell_failure(self, job: Job, error: AttachmentError) -> None:
+        if isinstance(error, PasswordNeeded):
+            self._locked[job.path] = str(error)
+        self.tell(str(error))
 
     def _say_what_is_missing(self, attachment: Attachment) -> None:
         if attachment.pages < attachment.of_pages:
@@ -117,14 +147,24 @@ class DocumentReading(QObject):
             )
             self._window.banner.show_notice(words, until="chat")
 
-    def _ask_password(self, path: Path) -> None:
+    def _ask_password(self, locked: dict[Path, str]) -> None:
+        """Asks for the password of the first locked document, and offers the others again after it."""
+        path, *others = locked
+        self._told.clear()
+        self._locked.clear()
         dialog = QInputDialog(self._window)
         dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         dialog.setWindowTitle(tr("Password"))
         dialog.setLabelText(tr("Password of {name}", name=path.name))
         dialog.setTextEchoMode(QLineEdit.EchoMode.Password)
         dialog.textValueSelected.connect(lambda password: self.read(path, password))
+        dialog.finished.connect(lambda _result: self._offer({other: locked[other] for other in others}))
         dialog.open()
+
+    def _offer(self, locked: dict[Path, str]) -> None:
+        self._locked.update(locked)
+        for words in locked.values():
+            self.tell(words)
 
     def _keep(self, draft: str, attachment: Attachment) -> None:
         """Adds a document to a draft that is not on show."""

@@ -110,8 +110,8 @@ class Writing(QObject):
         self.add_files([Path(name) for name in names])
 
     def add_files(self, paths: Sequence[Path]) -> None:
-        """Attaches files, and says of the last that cannot be why not."""
-        problems = []
+        """Attaches files, and says of those that cannot be why not."""
+        self.documents.begin()
         for path in paths:
             try:
                 if kind_of(path):
@@ -119,9 +119,7 @@ class Writing(QObject):
                 else:
                     self._composer.add(read_file(path))
             except AttachmentError as error:
-                problems.append(str(error))
-        if problems:
-            self._window.banner.show_message(" ".join(problems[:3]), until="chat")
+                self.documents.tell(str(error))
         self._composer.setFocus()
 
     def take_files(self, paths: Sequence[Path]) -> None:

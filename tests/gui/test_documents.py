@@ -154,11 +154,70 @@ def test_a_locked_pdf_asks_for_its_password_and_again_where_that_is_wrong(qtbot,
     qtbot.waitUntil(lambda: names(window) == ["locked.pdf"], timeout=20_000)
 
 
+def locked(path, report):
+    from pypdf import PdfWriter
+
+    writer = PdfWriter(clone_from=report)
+    writer.encrypt("open")
+    writer.write(path)
+    return path
+
+
+def test_files_that_came_together_are_told_together_and_each_password_is_asked_for(qtbot, window, report, tmp_path):
+    first, second = (locked(tmp_path / name, report) for name in ("first.pdf", "second.pdf"))
+    (tmp_path / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99)
+    (tmp_path / "bad.docx").write_bytes(b"PK\x03\x04" + b"junk" * 99)
+    (tmp_path / "worse.docx").write_bytes(b"PK\x03\x04" + b"junk" * 99)
+    window.writing.add_files([first, second, tmp_path / "bad.docx", tmp_path / "old.doc", tmp_path / "worse.docx"])
+    wait_read(qtbot, window)
+    assert window.banner.text == (
+        "old.doc cannot be attached: text, code, PDF, Word (.docx) and RTF can. first.pdf is locked with a password. "
+        "second.pdf is locked with a password. 2 more files have problems."
+    )
+    for left in (["second.pdf is locked with a password."], []):
+        window.banner.action.click()
+        dialog = window.findChildren(QInputDialog)[-1]
+        dialog.setTextValue("open")
+        dialog.accept()
+        assert window.banner.text == " ".join(left)
+        wait_read(qtbot, window)
+    assert names(window) == ["first.pdf", "second.pdf"]
+
+
+def test_a_later_file_takes_no_offer_to_enter_a_password_away(qtbot, window, report, tmp_path):
+    window.writing.add_files([locked(tmp_path / "locked.pdf", report)])
+    wait_read(qtbot, window)
+    window.writing.add_files([report])
+    wait_read(qtbot, window)
+    window.banner.action.click()
+    dialog = window.findChildren(QInputDialog)[-1]
+    assert "locked.pdf" in dialog.labelText()
+    dialog.reject()
+
+
+def test_what_a_document_of_another_chat_ran_into_is_told_there(qtbot, window, tmp_path, gate):
+    write(qtbot, window, "First")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    wait_ready(qtbot, window.services.client)
+    first = window.services.conversation.chat.id
+    (tmp_path / "bad.docx").write_bytes(b"PK\x03\x04" + b"junk" * 99)
+    window.writing.add_files([tmp_path / "bad.docx"])
+    window.do.new_chat()
+    gate.set()
+    qtbot.waitUntil(lambda: not window.services.reading._jobs, timeout=20_000)
+    assert window.banner.text == ""
+    window.do.open_chat(first)
+    assert window.banner.text == "bad.docx is damaged: it cannot be read."
+    window.do.new_chat()
+    window.do.open_chat(first)
+    assert window.banner.text == ""
+
+
 def test_what_cannot_be_read_is_told_in_the_banner_and_leaves_no_chip(qtbot, window, tmp_path):
     scan = pdf(tmp_path / "scan.pdf", b"0 0 9 9 re f")
     window.writing.add_files([scan])
     wait_read(qtbot, window)
-    assert window.banner.text == "scan.pdf holds pictures of text only; Slipstream cannot read those yet."
+    assert window.banner.text == "scan.pdf holds no text, or only pictures of it: Slipstream cannot read those yet."
     (tmp_path / "old.doc").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99)
     window.writing.add_files([tmp_path / "old.doc"])
     assert window.banner.text == "old.doc cannot be attached: text, code, PDF, Word (.docx) and RTF can."

@@ -51,7 +51,7 @@ def read_pdf(path: Path, watch: Watch, password: str = "") -> Attachment:
             raise AttachmentError(tr("{name} has no pages.", name=name))
         texts = _texts(reader, total, watch)
         if not any(texts):
-            words = tr("{name} holds pictures of text only; Slipstream cannot read those yet.", name=name)
+            words = tr("{name} holds no text, or only pictures of it: Slipstream cannot read those yet.", name=name)
             raise AttachmentError(words)
         text = joined("\n\n".join(_marked(number, each) for number, each in enumerate(texts, 1)))
         if len(texts) < total:

@@ -127,6 +127,11 @@ def _markdown(html: str, watch: Watch) -> str:
             watch.check()
             return super().convert_p(el, text, parent_tags)  # type: ignore[misc]
 
+        def convert_td(self, el: Any, text: str, parent_tags: Any) -> str:
+            return super().convert_td(el, text.replace("|", r"\|"), parent_tags)  # type: ignore[misc]
+
+        convert_th = convert_td
+
     converter = Converter(
         heading_style="ATX", bullets="-", escape_asterisks=False, escape_underscores=False, table_infer_header=True, strip=["img"]
     )

@@ -32,12 +32,18 @@ def test_utf16_without_a_mark_is_read_too(tmp_path):
 
 @pytest.mark.parametrize("content", [
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", bytes(range(256)), b"text\x00text",
-    "caf\u00e9".encode("latin-1") * 9, b"%PDF-1.7\n\xe2\xe3",
-], ids=["png", "all bytes", "zero byte", "latin-1", "pdf"])  # fmt: skip
+    b"%PDF-1.7\n\xe2\xe3\x01",
+], ids=["png", "all bytes", "zero byte", "pdf"])  # fmt: skip
 def test_binary_files_are_refused_in_words(tmp_path, content):
     (tmp_path / "x.txt").write_bytes(content)
     with pytest.raises(AttachmentError, match=r"x\.txt cannot be attached: text, code, PDF"):
         read_file(tmp_path / "x.txt")
+
+
+def test_text_in_an_old_encoding_is_called_text_and_what_to_do_is_said(tmp_path):
+    (tmp_path / "brief.txt").write_bytes("Grüße aus Köln\r\n".encode("cp1252") * 9)
+    with pytest.raises(AttachmentError, match=r"brief\.txt is in an old encoding: save it as UTF-8 and attach it again\."):
+        read_file(tmp_path / "brief.txt")
 
 
 def test_a_huge_file_is_refused_before_it_is_read(tmp_path, monkeypatch):

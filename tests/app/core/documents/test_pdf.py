@@ -143,7 +143,7 @@ def test_a_locked_pdf_asks_for_its_password_and_one_that_anybody_may_read_does_n
 
 
 def test_pictures_without_text_and_files_without_pages_are_told_in_words(tmp_path):
-    with pytest.raises(AttachmentError, match=r"scan\.pdf holds pictures of text only; Slipstream cannot read those yet\."):
+    with pytest.raises(AttachmentError, match=r"scan\.pdf holds no text, or only pictures of it: Slipstream cannot"):
         read(pdf(tmp_path / "scan.pdf", b"0 0 100 100 re f", b"0 0 100 100 re f"))
     with pytest.raises(AttachmentError, match=r"none\.pdf has no pages\."):
         read(pdf(tmp_path / "none.pdf"))

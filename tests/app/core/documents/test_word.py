@@ -17,6 +17,11 @@ def text_of(path) -> str:
     return read_word(path, Watch()).text
 
 
+def test_a_bar_in_a_cell_does_not_part_it(tmp_path):
+    path = word(tmp_path / "a.docx", table([["a|b", "c"], ["1", "2"]]))
+    assert read_word(path, Watch()).text == "| a\\|b | c |\n| --- | --- |\n| 1 | 2 |"
+
+
 def test_headings_lists_and_tables_are_markdown_and_signs_stay_as_they_were_written(tmp_path):
     item = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>'
     numbering = f"""<w:numbering xmlns:w="{WORD}"><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/>

@@ -183,7 +183,7 @@ class LocalServer(QObject):
         run.key = (run.key or read_key()) if wanted.server_key else ""
         if (wanted.server_key or wanted.server_open) and not run.key:
             raise SlipstreamError(tr("The server's key is not in the keychain: make a new one in the settings, under Server."))
-        host = EVERYWHERE if wanted.server_open else HERE
+        host = _host(wanted)
         with bind(host, wanted.server_port) as bound:
             listen(bound)
             settings = ServerSettings(
@@ -205,7 +205,7 @@ class LocalServer(QObject):
         first = run.settings.server_port + 1
         for port in range(first, min(first + OTHER_PORTS, 65_536)):
             try:
-                with bind(EVERYWHERE, port) as bound:
+                with bind(_host(run.settings), port) as bound:  # not everywhere: a firewall would ask the user about that
                     listen(bound)
             except SlipstreamError:
                 continue
@@ -250,6 +250,10 @@ class LocalServer(QObject):
     def _set(self, state: ServerState) -> None:
         self.state = state
         self.changed.emit()
+
+
+def _host(settings: Settings) -> str:
+    return EVERYWHERE if settings.server_open else HERE
 
 
 def network_address() -> str:

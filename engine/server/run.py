@@ -10,6 +10,7 @@ from collections.abc import Callable
 import uvicorn
 
 from engine.server.api import Api
+from engine.server.connections import Connection
 from engine.server.desk import Desk, Seen
 from engine.server.journal import Journal
 from engine.server.loaded import Servable
@@ -17,6 +18,7 @@ from engine.server.metrics import Metrics
 from engine.server.settings import ServerSettings, listen
 
 CLOSE_S = 5  # for what is being sent when the server stops
+AT_ONCE = 128  # connections taken in one go, before the first of them can be turned away
 IDLE_CONNECTION_S = 75  # longer than clients keep theirs, so that none sends a request into a connection that closes
 
 
@@ -41,9 +43,9 @@ class Server:
         self.desk = Desk(settings.max_waiting, see, on_work)
         metrics.watch(self.desk)
         config = uvicorn.Config(
-            Api(self.desk, metrics, settings, self.journal).application(), loop="asyncio", http="h11", ws="none", lifespan="off",
-            log_config=None, access_log=False, log_level="error", server_header=False, timeout_keep_alive=IDLE_CONNECTION_S,
-            timeout_graceful_shutdown=CLOSE_S,
+            Api(self.desk, metrics, settings, self.journal).application(), loop="asyncio", http=Connection, ws="none",
+            lifespan="off", log_config=None, access_log=False, log_level="error", server_header=False, timeout_keep_alive=IDLE_CONNECTION_S,
+            timeout_graceful_shutdown=CLOSE_S, backlog=AT_ONCE,
         )  # fmt: skip
         self._http = uvicorn.Server(config)
 

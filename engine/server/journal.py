@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -38,10 +37,10 @@ class Entry:
 
 
 class Journal:
-    """The last ``KEPT`` requests. For all threads."""
+    """The last ``KEPT`` requests, and those before them that are still open. For all threads."""
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[int, Entry] = OrderedDict()
+        self._entries: dict[int, Entry] = {}
         self._lock, self._numbers, self._version = threading.Lock(), count(1), 0
 
     @property
@@ -60,8 +59,7 @@ class Journal:
             entry = Entry(next(self._numbers), time.time(), method, path[:LONGEST_NAME], client[:LONGEST_NAME])
             self._entries[entry.number] = entry
             self._version += 1
-            if len(self._entries) > KEPT:
-                self._entries.popitem(last=False)
+            self._tidy()
         return entry
 
     def put(self, entry: Entry) -> None:
@@ -70,6 +68,12 @@ class Journal:
             if entry.number in self._entries:
                 self._entries[entry.number] = entry
                 self._version += 1
+                self._tidy()
+
+    def _tidy(self) -> None:
+        over = [number for number, entry in self._entries.items() if not entry.open][: max(0, len(self._entries) - KEPT)]
+        for number in over:
+            del self._entries[number]
 
 
 class JournalKeeper:

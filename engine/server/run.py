@@ -44,8 +44,8 @@ class Server:
         metrics.watch(self.desk)
         config = uvicorn.Config(
             Api(self.desk, metrics, settings, self.journal).application(), loop="asyncio", http=Connection, ws="none",
-            lifespan="off", log_config=None, access_log=False, log_level="error", server_header=False, timeout_keep_alive=IDLE_CONNECTION_S,
-            timeout_graceful_shutdown=CLOSE_S, backlog=AT_ONCE,
+            lifespan="off", log_config=None, access_log=False, log_level="error", server_header=False,
+            timeout_keep_alive=IDLE_CONNECTION_S, timeout_graceful_shutdown=CLOSE_S, backlog=AT_ONCE,
         )  # fmt: skip
         self._http = uvicorn.Server(config)
 

@@ -71,7 +71,7 @@ def test_connections_that_ask_nothing_make_room_for_who_asks(running: Running, s
 def test_one_that_is_kept_and_used_stays_while_idle_ones_come(running: Running) -> None:
     used = running.connect()
     for _ in range(3 * MOST):
-        used.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        used.sendall(b"HEAD /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert used.recv(65_536).startswith(b"HTTP/1.1 200")
         running.connect()
     wait(lambda: running.count() <= MOST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -70,10 +71,24 @@ def test_it_stays_bounded_in_number_and_in_what_clients_choose() -> None:
     journal = Journal()
     first = journal.begin("GET", "/" + "x" * 10_000, "y" * 10_000)
     assert len(first.path) == len(first.client) == LONGEST_NAME
+    journal.put(replace(first, open=False))
     before = journal.version
     for _ in range(KEPT):
-        journal.begin("GET", "/health", "")
-    journal.put(first)  # ends when it is no longer among the last
+        journal.put(replace(journal.begin("GET", "/health", ""), open=False))
+    journal.put(replace(first, open=False, status=200))  # said once more when it is no longer among the last
     entries = journal.entries()
     assert len(entries) == KEPT and first.number not in {entry.number for entry in entries}
     assert entries[0].number > entries[-1].number and journal.version > before
+
+
+def test_what_is_still_open_stays_in_view_however_many_come_after_it() -> None:
+    journal = Journal()
+    answering = replace(journal.begin("POST", "/v1/chat/completions", "Editor"), answering=True)
+    journal.put(answering)
+    for _ in range(2 * KEPT):
+        journal.put(replace(journal.begin("POST", "/v1/chat/completions", "Other"), status=429, open=False))
+    assert journal.entries()[-1] == answering and len(journal.entries()) == KEPT
+    journal.put(replace(answering, status=200, open=False))
+    assert journal.entries()[-1].status == 200
+    journal.begin("GET", "/health", "")
+    assert answering.number not in {entry.number for entry in journal.entries()} and len(journal.entries()) == KEPT

@@ -32,7 +32,6 @@ class ArmPane(QWidget):
         inner.addStretch(1)
         self._scroll = QScrollArea(widgetResizable=True)
         self._scroll.setFrameShape(QFrame.Shape.NoFrame)
-        self._scroll.setMinimumHeight(1)  # in a low window the figures and the verdict come first
         self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._scroll.setWidget(page)
         bar = self._scroll.verticalScrollBar()

@@ -16,11 +16,12 @@ from app.ui import theme
 from app.ui.compare_bar import CompareBar
 from app.ui.compare_pane import ArmPane
 from app.ui.labels import ElidedLabel
+from app.ui.pages import Page
 
 FRAME_MS = 33
 
 
-class CompareView(QWidget):
+class CompareView(Page):
     """Signals ``replay_asked()``, ``copy_asked()`` and ``close_asked()`` come from its buttons."""
 
     replay_asked = Signal()
@@ -72,7 +73,7 @@ class CompareView(QWidget):
         foot.addLayout(words, 1)
         for button in (self.replay_button, self.copy_button):
             foot.addWidget(button, 0, Qt.AlignmentFlag.AlignBottom)
-        layout = QVBoxLayout(self)
+        layout = QVBoxLayout(self.content)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(theme.S)
         top = QHBoxLayout()

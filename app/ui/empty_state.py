@@ -6,10 +6,11 @@ from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.core.words import mark, tr
 from app.ui import theme
+from app.ui.pages import Page
 
 EXAMPLES = (
     mark("Write a Python function that checks whether a string is a palindrome."),
@@ -18,11 +19,8 @@ EXAMPLES = (
 )
 
 
-class EmptyState(QScrollArea):
-    """``chosen(str)`` fires with the prompt that was picked, ``offer_taken()`` when the offered model is to be looked at.
-
-    It scrolls where it has little room, so that it never takes any from what is being written.
-    """
+class EmptyState(Page):
+    """``chosen(str)`` fires with the prompt that was picked, ``offer_taken()`` when the offered model is to be looked at."""
 
     chosen = Signal(str)
     offer_taken = Signal()
@@ -33,8 +31,7 @@ class EmptyState(QScrollArea):
         self._hint.setText(tr("Drafted tokens are checked by the model itself, so the answer is its own, only sooner."))
         self._hint.setWordWrap(True)
         self.buttons = [QPushButton(tr(text)) for text in EXAMPLES]
-        page = QWidget()
-        layout = QVBoxLayout(page)
+        layout = QVBoxLayout(self.content)
         layout.setContentsMargins(theme.XL, theme.XL, theme.XL, theme.XL)
         layout.setSpacing(theme.M)
         layout.addStretch(1)
@@ -50,13 +47,6 @@ class EmptyState(QScrollArea):
         layout.addSpacing(theme.S)
         layout.addWidget(self.offer, 0, Qt.AlignmentFlag.AlignHCenter)
         layout.addStretch(1)
-        self.setWidget(page)
-        self.setWidgetResizable(True)
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        for part in (page, self.viewport()):
-            part.setAutoFillBackground(False)
         self.show_offer("")
         self.restyle()
 

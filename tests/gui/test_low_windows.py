@@ -37,6 +37,18 @@ def test_many_attachments_leave_the_message_and_its_buttons_whole(window, qtbot,
     assert banner_end < composer.mapTo(window, composer.rect().topLeft()).y()
 
 
+def test_a_comparison_scrolls_to_its_verdict_where_it_does_not_fit(window, qtbot):
+    window.stack.setCurrentWidget(window.compare)
+    crowd(window, qtbot)
+    view = window.compare
+    assert view.splitter.height() >= view.splitter.minimumSizeHint().height()
+    assert view.copy_button.visibleRegion().isEmpty()
+    view.copy_button.setFocus()
+    view.ensureWidgetVisible(view.copy_button)
+    assert view.copy_button.height() >= view.copy_button.sizeHint().height()
+    assert not view.copy_button.visibleRegion().isEmpty()
+
+
 def test_the_newest_attachment_and_the_one_with_the_focus_are_in_view(window, qtbot):
     crowd(window, qtbot)
     chips = window.composer.chips

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -84,7 +85,14 @@ def summary_lines(result: dict[str, Any]) -> list[str]:
         f"Median: {_times(figures['speedup'])} plain decoding, {figures['tokens_per_cycle']:.2f} tokens a cycle, "
         f"slowest {_times(figures['slowest_speedup'])}" + ("." if efficiency is None else f"; loop efficiency {efficiency:.2f}."),
         f"{figures['identical_runs']} of {figures['runs']} texts identical.",
+        *fallback_lines(result["runs"]),
     ]
+
+
+def fallback_lines(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Why answers did not run as asked, each reason once: a column of rates alone would pass them off as that."""
+    reasons = Counter(run[run["mode"]]["fallback"] for run in runs)
+    return [f"{count} of {len(runs)} answers: {reason}" for reason, count in reasons.items() if reason]
 
 
 def _times(value: float | None) -> str:

@@ -119,12 +119,22 @@ def test_rows_stand_under_their_headings(name: str) -> None:
 
 def test_the_summary_says_how_many_texts_are_identical() -> None:
     runs = [a_run(), a_run(identical=False, speedup=0.8, first_divergence={"index": 1, "margin": 0.1})]
-    assert summary_lines({"summary": summary(runs)}) == [
+    assert summary_lines({"runs": runs, "summary": summary(runs)}) == [
         "Median: 1.65x plain decoding, 2.50 tokens a cycle, slowest 0.80x; loop efficiency 0.95.",
         "1 of 2 texts identical.",
     ]
 
 
+def test_the_summary_says_why_answers_did_not_run_as_asked_each_reason_once() -> None:
+    run = a_run()
+    plainly = {**run, "dflash": {**run["dflash"], "fallback": "Plain decoding: for a reason."}}
+    runs = [run, plainly, plainly]
+    assert summary_lines({"runs": runs, "summary": summary(runs)})[1:] == [
+        "3 of 3 texts identical.", "2 of 3 answers: Plain decoding: for a reason."
+    ]  # fmt: skip
+
+
 def test_the_summary_of_nothing_says_so() -> None:
     assert summary_lines({"summary": summary([])}) == ["No prompt was finished."]
-    assert summary_lines({"summary": summary([a_run(speedup=None, efficiency=None)])})[0].startswith("Median: - plain")
+    runs = [a_run(speedup=None, efficiency=None)]
+    assert summary_lines({"runs": runs, "summary": summary(runs)})[0].startswith("Median: - plain")

@@ -39,6 +39,7 @@ from engine.events import (
 )
 from engine.info import Learned, PairInfo
 from engine.kernels.blas import use_fast_blas
+from engine.kernels.open_files import be_content_with_fewer
 from engine.learned import forget_all as forget_learned
 from engine.learned import forget_runs
 from engine.options import LoadOptions
@@ -51,7 +52,8 @@ from engine.verdict import Verdict, compare_tokens, identity_reason
 if TYPE_CHECKING:
     from engine.engine import Engine
 
-use_fast_blas()  # here, so that no room of this package can import MLX before it
+use_fast_blas()  # here, so that no room of this package can import MLX before them
+be_content_with_fewer()
 
 __version__ = "0.1.0"
 

@@ -33,7 +33,6 @@ class DocumentReading(QObject):
         self._offered: Attachment | None = None
         self._told: list[str] = []
         self._locked: dict[Path, str] = {}  # what was said of each document that a password opens
-        self._untold: list[tuple[Job, AttachmentError]] = []  # of drafts that were not on show
         self.draft = "draft:new"
         self._reading.progressed.connect(self._on_progress)
         self._reading.read.connect(self._on_read)
@@ -73,10 +72,20 @@ class DocumentReading(QObject):
         for job in self._reading.waiting(draft):
             job.draft = ""
             self._show(job)
-        missed = [(job, error) for job, error in self._untold if job.draft == draft]
-        self._untold = [each for each in self._untold if each not in missed]
-        for job, error in missed:
-            self._tell_failure(job, error)
+
+    @property
+    def unread(self) -> list[str]:
+        """The paths of what is still being read for the draft on show."""
+        return [str(job.path) for job in self._chips]
+
+    def resume(self, paths: list[str]) -> None:
+        """Reads again what a quit interrupted, and what could not be read while its draft was not on show, to tell why."""
+        running = self.unread
+        for path in paths:
+            if path in running:
+                running.remove(path)
+            else:
+                self.read(Path(path))
 
     def explain(self) -> None:
         """Says why nothing can be sent."""
@@ -122,17 +131,13 @@ class DocumentReading(QObject):
             self._window.composer.add_read(chip, attachment)
             self._say_what_is_missing(attachment)
         elif job.draft:
-            self._keep(job.draft, attachment)
+            self._keep(job, attachment)
 
     def _on_failed(self, job: Job, error: AttachmentError) -> None:
         chip = self._chips.pop(job, None)
         if chip is None:
-            self._untold.append((job, error))
-        else:
-            self._window.composer.chips.remove(chip)
-            self._tell_failure(job, error)
-
-    def _tell_failure(self, job: Job, error: AttachmentError) -> None:
+            return  # of another draft, which reads it again when it is on show, and tells why it cannot be read
+        self._window.composer.chips.remove(chip)
         if isinstance(error, PasswordNeeded):
             self._locked[job.path] = str(error)
         self.tell(str(error))
@@ -166,9 +171,11 @@ class DocumentReading(QObject):
         for words in locked.values():
             self.tell(words)
 
-    def _keep(self, draft: str, attachment: Attachment) -> None:
-        """Adds a document to a draft that is not on show."""
-        kept = self._window.services.store.setting(draft, "")
+    def _keep(self, job: Job, attachment: Attachment) -> None:
+        """Adds a document to its draft, which is not on show."""
+        kept = self._window.services.store.setting(job.draft, "")
         known = kept if isinstance(kept, dict) else {"text": str(kept), "attachments": []}
-        files = [*known.get("attachments", []), attachment_values(attachment)]
-        self._window.services.conversation.remember(draft, {**known, "attachments": files})
+        files, unread = [*known.get("attachments", []), attachment_values(attachment)], list(known.get("unread", []))
+        if str(job.path) in unread:
+            unread.remove(str(job.path))
+        self._window.services.conversation.remember(job.draft, {**known, "attachments": files, "unread": unread})

@@ -76,13 +76,16 @@ class Writing(QObject):
         else:
             self._composer.set_text(str(kept))
         self.documents.show(self.draft_key(chat))
+        unread = kept.get("unread") if isinstance(kept, dict) else None
+        self.documents.resume([path for path in unread if isinstance(path, str)] if isinstance(unread, list) else [])
 
     def save(self) -> None:
         """Keeps what is being written with its chat."""
         self._save_edits()
         self.documents.draft = self.draft_key(self._talk.chat)
-        text, files = self._composer.text(), self._composer.attachments
-        kept = {"text": text, "attachments": [attachment_values(file) for file in files]} if files else text
+        text, files, unread = self._composer.text(), self._composer.attachments, self.documents.unread
+        whole = {"text": text, "attachments": [attachment_values(file) for file in files], "unread": unread}
+        kept = whole if files or unread else text
         self._talk.remember(self.draft_key(self._talk.chat), kept)
 
     def _keep_newest(self) -> None:

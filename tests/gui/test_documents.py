@@ -207,10 +207,42 @@ def test_what_a_document_of_another_chat_ran_into_is_told_there(qtbot, window, t
     qtbot.waitUntil(lambda: not window.services.reading._jobs, timeout=20_000)
     assert window.banner.text == ""
     window.do.open_chat(first)
+    wait_read(qtbot, window)
     assert window.banner.text == "bad.docx is damaged: it cannot be read."
     window.do.new_chat()
     window.do.open_chat(first)
-    assert window.banner.text == ""
+    assert window.banner.text == "" and not window.services.reading._jobs
+
+
+def test_documents_that_are_being_read_at_a_quit_are_read_at_the_next_start(
+    qtbot, make_services, make_window, report, tmp_path, gate
+):
+    before = make_services()
+    window = make_window(before)
+    window.writing.add_files([report, word(tmp_path / "plan.docx", paragraph("x"))])
+    write(qtbot, window, "Sum up")
+    window.retire()
+    before.shutdown(20.0)
+    gate.set()
+    after = make_window(make_services())
+    wait_read(qtbot, after)
+    assert names(after) == ["report.pdf", "plan.docx"] and after.composer.text() == "Sum up"
+    after.composer.chips.clear()
+    after.writing.save()
+    assert after.services.store.setting("draft:new", "") == "Sum up"
+
+
+def test_a_document_that_was_moved_between_two_starts_is_said_to_be_missing(qtbot, make_services, make_window, report, gate):
+    before = make_services()
+    window = make_window(before)
+    window.writing.add_files([report])
+    window.retire()
+    before.shutdown(20.0)
+    report.unlink()
+    gate.set()
+    after = make_window(make_services())
+    wait_read(qtbot, after)
+    assert after.banner.text == "report.pdf is not there: it may have been moved."
 
 
 def test_what_cannot_be_read_is_told_in_the_banner_and_leaves_no_chip(qtbot, window, tmp_path):

@@ -45,13 +45,13 @@ class Api:
     def application(self) -> Starlette:
         """The ASGI application."""
         settings = self._settings
-        door = Middleware(Door, settings.local_only, settings.host, settings.origins, settings.advice)
+        door = Middleware(Door, settings, self._metrics.refused)
         guards = [Middleware(JournalKeeper, self._journal), door]
         if settings.origins:
             allowed: dict[str, Any] = {"allow_origins": settings.origins, "allow_methods": ["*"], "allow_headers": ["*"]}
             guards.append(Middleware(CORSMiddleware, **allowed, allow_private_network=True, expose_headers=["Retry-After"]))
         if settings.api_key:
-            guards.append(Middleware(KeyCheck, key=settings.api_key))
+            guards.append(Middleware(KeyCheck, settings.api_key, self._metrics.refused))
         routes = [
             Route("/v1/chat/completions", self._chat, methods=["POST"]),
             Route("/v1/completions", self._completion, methods=["POST"]),
@@ -86,6 +86,9 @@ class Api:
     async def _read(self, request: Request) -> bytes:
         """The body. Raises ``ApiError`` where it is too long, as soon as that is known."""
         parts, size = [], 0
+        packed = request.headers.get("content-encoding", "identity").lower()
+        if packed != "identity":
+            raise ApiError(415, f"The body is packed ({packed[:20]}): send it as plain JSON.", code="unsupported_encoding")
         declared = request.headers.get("content-length", "")
         context = self._desk.loaded.info.context_length
         limit = min(MOST_BODY, max(LEAST_BODY, BYTES_A_TOKEN * context))

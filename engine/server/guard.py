@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
@@ -12,6 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from engine.server.errors import ApiError
 from engine.server.origins import as_origin
+
+if TYPE_CHECKING:
+    from engine.server.settings import ServerSettings  # which asks here what is local
 
 # By which containers reach this computer. They end in a name that no web page can own, so they cannot be pointed here by one.
 CONTAINER_NAMES = ("host.docker.internal", "host.containers.internal")
@@ -25,13 +29,14 @@ class Door:
     CORS headers. And a page may point a name of its own to 127.0.0.1: its requests then come with that name as Host.
     """
 
-    def __init__(self, app: ASGIApp, local_only: bool, host: str, origins: Sequence[str], advice: str):
-        """``advice`` says how a page, its ``{page}``, is allowed."""
-        self._app, self._local_only, self._host, self._origins = app, local_only, host.lower(), frozenset(origins)
-        self._advice = advice
+    def __init__(self, app: ASGIApp, settings: ServerSettings, refused: Callable[[int], None]):
+        """``refused`` counts an error by its status."""
+        self._app, self._local_only, self._host = app, settings.local_only, settings.host.lower()
+        self._origins, self._advice, self._refused = frozenset(settings.origins), settings.advice, refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (error := self._refusal(Headers(scope=scope))) is not None:
+            self._refused(error.status)
             await JSONResponse(error.body(), error.status)(scope, receive, send)
             return
         await self._app(scope, receive, send)
@@ -55,8 +60,8 @@ class Door:
 class KeyCheck:
     """Asks for ``Authorization: Bearer KEY``. Comparing takes the same time wherever the keys differ."""
 
-    def __init__(self, app: ASGIApp, key: str):
-        self._app, self._key = app, key.encode()
+    def __init__(self, app: ASGIApp, key: str, refused: Callable[[int], None]):
+        self._app, self._key, self._refused = app, key.encode(), refused
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"] not in OPEN_PATHS:
@@ -64,6 +69,7 @@ class KeyCheck:
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode("latin-1"), self._key):
                 message = "The API key is missing or wrong: send it as Authorization: Bearer KEY."
                 error = ApiError(401, message, code="invalid_api_key")
+                self._refused(error.status)
                 await JSONResponse(error.body(), error.status, error.headers)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -75,6 +75,8 @@ def _ask(body: Common, settings: dict[str, Any], chat: bool, one_call: bool = Fa
     try:
         request = GenerationRequest(**settings)
     except RequestError as error:
+        if chat and str(error).startswith("logprobs "):  # the number has another name in chats
+            raise _wrong("top_logprobs", f"top_{error}") from None
         raise as_api_error(error, True, "messages" if chat else "prompt") from None
     usage = body.stream_options is not None and bool(body.stream_options.include_usage)
     return Ask(request, bool(body.stream), usage, chat, one_call, notices=_unknown(body))

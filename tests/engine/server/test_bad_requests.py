@@ -51,7 +51,7 @@ BAD_CHATS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"stop": 7}, "stop", "valid string"),
     ({"logprobs": 3}, "logprobs", "valid boolean"),
     ({"top_logprobs": 3}, "top_logprobs", "logprobs: true"),
-    ({"logprobs": True, "top_logprobs": 21}, "logprobs", "from 0 to 20"),
+    ({"logprobs": True, "top_logprobs": 21}, "top_logprobs", "top_logprobs is 21: choose a number from 0 to 20"),
     ({"max_tokens": -2}, "max_tokens", "at least 1"),
     ({"repetition_penalty": 1.1, "repeat_penalty": 1.2}, "repetition_penalty", "differ"),
     ({"repeat_penalty": 0}, "repetition_penalty", "from 0.01 to 10"),

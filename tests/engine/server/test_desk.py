@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from engine.server.desk import Desk, Failed, Item, Job
 from engine.server.errors import ApiError, loading
 from engine.server.journal import Journal
 from engine.server.metrics import Metrics
+from engine.server.origins import as_origin
 from engine.server.settings import ServerSettings
 
 NUMBERS = Statistics("baseline", 3, 0, 1, 0.1, 0.0, 0, 0, 0, 0.0, 0.0, 0, None)
@@ -129,6 +132,31 @@ def test_an_answer_that_breaks_is_an_error_of_its_stream_and_the_queue_goes_on(d
     assert (whole.status_code, whole.json()["error"]["code"], whole.json()["error"]["type"]) == (500, code, "server_error")
     assert client.post("/v1/chat/completions", json=ask("fine")).json()["choices"][0]["message"]["content"] == "fine"
     assert 'slipstream_refused_requests_total{status="500"} 2.0' in client.get("/metrics").text
+
+
+def test_whom_the_door_or_the_key_turns_away_is_counted_too(desked: Desked) -> None:
+    settings = ServerSettings("testserver", local_only=True, api_key="key")
+    application = Api(desked.desk, desked.metrics, settings, desked.journal).application()
+    client = TestClient(application, headers={"Authorization": "Bearer wrong"})
+    assert client.get("/v1/models").status_code == 401
+    assert [client.get("/health", headers=bad).status_code for bad in ({"Host": "a.example"}, {"Origin": "http://a"})] == [403] * 2
+    counted = desked.metrics.text().decode()
+    assert 'refused_requests_total{status="401"} 1.0' in counted and 'refused_requests_total{status="403"} 2.0' in counted
+
+
+def test_a_packed_body_is_told_to_come_unpacked_and_not_that_it_is_no_json(desked: Desked) -> None:
+    packed = gzip.compress(json.dumps(ask("hello")).encode())
+    answer = desked.client().post("/v1/chat/completions", content=packed, headers={"Content-Encoding": "gzip"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_encoding")
+    assert "gzip" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [("http://OK.de:80", "http://ok.de"), ("https://ok.de:443/", "https://ok.de"), ("https://ok.de:80", "https://ok.de:80")],
+)
+def test_a_page_is_known_as_browsers_name_it_however_its_port_is_written(written: str, sent: str) -> None:
+    assert as_origin(written) == sent
 
 
 def test_what_cannot_be_answered_is_refused_while_another_answer_runs(desked: Desked) -> None:

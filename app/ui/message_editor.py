@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
@@ -10,8 +10,10 @@ from PySide6.QtGui import QKeyEvent, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QPushButton, QScrollArea, QVBoxLayout, QWidget
 
 from app.core.attachments import is_editable
+from app.core.chat import Attachment, ChatMessage
 from app.core.words import tr
 from app.ui import theme
+from app.ui.attachment_chips import SentAttachments
 from app.ui.prompt_edit import PromptEdit
 
 
@@ -24,9 +26,9 @@ class MessageEditor(QWidget):
     cancelled = Signal()
     files_given = Signal(list)
 
-    def __init__(self, text: str, text_size: int, parent: QWidget | None = None):
+    def __init__(self, text: str, text_size: int, attachments: Sequence[Attachment] = (), parent: QWidget | None = None):
         super().__init__(parent)
-        self.edit = PromptEdit()
+        self.edit, self.attachments = PromptEdit(), SentAttachments(attachments, text_size)
         self.edit.setAccessibleName(tr("Edit message"))
         self.edit.setFont(theme.scaled_font(text_size))
         self.edit.setPlainText(text)
@@ -35,7 +37,7 @@ class MessageEditor(QWidget):
         self.send, cancel = QPushButton(tr("Send")), QPushButton(tr("Cancel"))
         self.send.clicked.connect(self._submit)
         cancel.clicked.connect(self.cancelled)
-        self.edit.textChanged.connect(lambda: self.send.setEnabled(bool(self.text.strip())))
+        self.edit.textChanged.connect(lambda: self.send.setEnabled(self._has_content))
         self.note = QLabel(tr("The version before stays."), wordWrap=True)
         theme.tint(self.note, theme.current().quiet)
         self.edit.pasted.connect(self._paste)
@@ -49,6 +51,7 @@ class MessageEditor(QWidget):
         layout = QVBoxLayout(self)
         layout.setContentsMargins(theme.M, theme.S, theme.M, theme.S)
         layout.setSpacing(theme.S)
+        layout.addWidget(self.attachments)  # they go along with every version
         layout.addWidget(self.edit)
         layout.addLayout(buttons)
         self.setFocusProxy(self.edit)
@@ -58,6 +61,10 @@ class MessageEditor(QWidget):
     def text(self) -> str:
         """What is written now."""
         return self.edit.toPlainText()
+
+    @property
+    def _has_content(self) -> bool:
+        return bool(self.text.strip() or self.attachments.buttons)
 
     def refuse_files(self) -> None:
         """Says that files have no place here."""
@@ -86,7 +93,7 @@ class MessageEditor(QWidget):
             self.note.setText(tr("This paste is too long for an edited message: attach it to a new one."))
 
     def _submit(self) -> None:
-        if self.text.strip():
+        if self._has_content:
             self.submitted.emit(self.text)
 
 
@@ -105,20 +112,21 @@ class EditInPlace:
         self.take_chats: Callable[[list[Path]], list[Path]] = lambda files: files
         self.editor: MessageEditor | None = None
 
-    def open(self, message: QWidget, message_id: int, text: str, text_size: int, submitted: Callable[[str], None]) -> None:
-        """Puts an editor with ``text`` in the place of ``message``; what is sent goes to ``submitted``, and the editor stays.
+    def open(self, widget: QWidget, message: ChatMessage, text_size: int, submitted: Callable[[str], None]) -> None:
+        """Puts an editor in the place of ``widget``, which shows ``message``; what is sent goes to ``submitted``, and it stays.
 
         What was written here before and neither sent nor cancelled is there again.
         """
         self.close()
-        editor = self.editor = MessageEditor(self.unsent.get(message_id, text), text_size, message.parentWidget())
-        editor.edit.textChanged.connect(lambda: self._note(message_id, editor.text))
+        text = self.unsent.get(message.id, message.content)
+        editor = self.editor = MessageEditor(text, text_size, message.attachments, widget.parentWidget())
+        editor.edit.textChanged.connect(lambda: self._note(message.id, editor.text))
         editor.submitted.connect(submitted)
-        editor.cancelled.connect(lambda: self._cancel(message_id))
+        editor.cancelled.connect(lambda: self._cancel(message.id))
         editor.files_given.connect(lambda files: editor.refuse_files() if self.take_chats(files) else None)
-        self._message = message
-        self._column.insertWidget(self._column.indexOf(message) + 1, editor)
-        message.hide()
+        self._message = widget
+        self._column.insertWidget(self._column.indexOf(widget) + 1, editor)
+        widget.hide()
         editor.show()  # now, and not with the next event: what is hidden has no place in the layout
         self._settle()
         self._area.ensureWidgetVisible(editor)

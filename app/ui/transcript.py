@@ -223,10 +223,9 @@ class Transcript(QScrollArea):
         widget = self._mounted.get(message_id)
         if not isinstance(widget, UserMessage):
             return True
-        text = widget.message.content
-        if not is_editable(text):
+        if not is_editable(widget.message.content):
             return False
-        self.editing.open(widget, message_id, text, self._text_size, lambda edited: self.edited.emit(message_id, edited))
+        self.editing.open(widget, widget.message, self._text_size, lambda edited: self.edited.emit(message_id, edited))
         return True
 
     def current_id(self) -> int | None:

@@ -276,3 +276,20 @@ def test_what_an_input_method_composes_survives_streaming_counting_and_saving(qt
     done.setCommitString("日本")
     QApplication.sendEvent(edit, done)
     assert window.composer.text() == "ab日本"
+
+
+def test_an_edited_message_shows_the_files_that_go_along_and_needs_no_text_beside_them(qtbot, window, loader):
+    window.composer.add(Attachment("notes.txt", "some text"))
+    window.do.send()
+    wait_ready(qtbot, window.services.client)
+    window.do.edit_message()
+    editor = window.transcript.editing.editor
+    assert [button.text() for button in editor.attachments.buttons] == ["notes.txt · 9 characters"]
+    editor.attachments.buttons[0].click()
+    editor.edit.setPlainText("And now?")
+    editor.edit.setPlainText("")
+    assert editor.send.isEnabled()
+    editor.send.click()
+    wait_ready(qtbot, window.services.client)
+    first = window.services.conversation.messages[0]
+    assert [file.name for file in first.attachments] == ["notes.txt"] and len(loader.engines[-1].requests) == 2

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from engine.constraint import Constraint, json_object, json_schema, lark, regex
 from engine.decoding.curve import CostCurve
 from engine.errors import Cancelled, ContextOverflow, ModelError, NotEnoughMemory, RequestError, SetupError, SlipstreamError
 from engine.events import (
@@ -61,6 +62,7 @@ __all__ = [
     "Approximate",
     "BlockLength",
     "Cancelled",
+    "Constraint",
     "ContextFull",
     "ContextOverflow",
     "CostCurve",
@@ -107,7 +109,11 @@ __all__ = [
     "forget_prefixes",
     "forget_runs",
     "identity_reason",
+    "json_object",
+    "json_schema",
+    "lark",
     "load",
+    "regex",
     "split_thinking",
 ]
 

@@ -11,16 +11,17 @@ from functools import partial
 from typing import Any
 
 from engine.answer import Answer
-from engine.decoding.baseline import decode_baseline
+from engine.choosing import choose_drafter
+from engine.decoding.constrained import decode
 from engine.decoding.controller import Controller, FixedLength
 from engine.decoding.exactness import Exactness
 from engine.decoding.sampling import Sampler
-from engine.decoding.speculative import decode_speculative
 from engine.decoding.steps import Decoding, Policy
 from engine.drafters.lookup import LookupIndex
 from engine.drafters.protocol import Drafter, DraftSession, Recall
 from engine.errors import Cancelled, ModelError, RequestError
 from engine.events import BlockLength, Event, ExactnessProgress, Finished, Mode, PrefillProgress, Started
+from engine.grammars import Grammars
 from engine.info import PairInfo
 from engine.learning import Learner
 from engine.memory import give_back, kept_resident
@@ -73,7 +74,7 @@ class Engine:
         self._owner, self._closed = threading.get_ident(), False
         make_detokenizer(tokenizer, stop_ids)  # builds and keeps its tables now, not when the first answer starts
         self.tool_syntax = tool_syntax(tokenizer)  # how this model calls tools; None where it does not
-        self._chunk = chunk
+        self._chunk, self._grammars = chunk, Grammars(tokenizer, target.shape.vocab_size, stop_ids)
 
     @property
     def prefill_chunk(self) -> int:
@@ -234,25 +235,11 @@ class Engine:
         request.check_vocabulary(self._target.shape.vocab_size)
         if request.tools and self.tool_syntax is None:
             raise RequestError("tools cannot be used, because this model was not made to call any: leave them out.")
+        self._grammars.check(request)
         return fit_context(request, self._encoder(request), self.info.context_length)
 
     def _encoder(self, request: GenerationRequest) -> Encode:
         return partial(self.encode, thinking=request.thinking, tools=request.tools, raw=request.raw)
-
-    def _choose(self, request: GenerationRequest) -> tuple[Drafter | None, str | None]:
-        """The drafter to use, and the reason for a fallback."""
-        if request.mode == "baseline":
-            return None, None
-        wanted: Mode = "dflash" if request.mode == "auto" else request.mode
-        drafter, reason = self._drafters.get(wanted), None
-        if drafter is None:
-            drafter = self._drafters.get("lookup")
-            why = self.info.no_draft_reason or "there is no such drafter"
-            reason = f"{'Lookup drafting' if drafter else 'Plain decoding'}: {why}."
-        widths = self.info.exact_widths  # None: measuring them was cancelled, and so is the answer
-        if request.exact and drafter and widths is not None and not any(width <= drafter.block_length for width in widths):
-            return None, "Plain decoding: on this machine no block length gives, bit for bit, what single steps give."
-        return drafter, reason
 
     def _read_in_part(self, sparse: SparsePrefill, fitted: Fitted, thinking: bool | None) -> tuple[Run, ...] | None:
         """The stretches of the prompt to read, None where that is all of it."""
@@ -267,7 +254,7 @@ class Engine:
             began = time.perf_counter()
             yield from self._measure(cancel)
             start += time.perf_counter() - began  # done once, so no cost of this answer
-        drafter, reason = self._choose(request)
+        drafter, reason = choose_drafter(request, self._drafters, self.info)
         prompt, room = fitted.ids, self.info.context_length - len(fitted.ids)
         mode: Mode = drafter.mode if drafter else "baseline"
         controller = self._controllers.get(drafter.mode) if drafter else None
@@ -279,7 +266,7 @@ class Engine:
         sampler = Sampler.of(request, prompt)
         session = drafter.session(sampler.propose) if drafter else None
         taps = drafter.taps if drafter else ()
-        ready = None
+        guide, ready = self._grammars.guide(request, open_tag), None
         with kept_resident(), self._kept(request, fitted, answer, cache, session, cancel) as recording:
             if answer.cached_tokens:
                 yield PrefillProgress(answer.cached_tokens, len(prompt), answer.now())
@@ -292,7 +279,8 @@ class Engine:
             if ready is None:
                 yield answer.finish("cancelled", mode)
                 return
-            anchor = sampler.pick(ready.logits, len(prompt))
+            logits = ready.logits if guide is None else guide.held(ready.logits)
+            anchor = sampler.pick(logits, len(prompt))
             state = Decoding(
                 target=self._target,
                 cache=cache,
@@ -302,7 +290,7 @@ class Engine:
                 cancel=cancel,
                 position=len(prompt),
                 anchor=anchor,
-                anchor_logprobs=sampler.score(ready.logits, anchor),
+                anchor_logprobs=sampler.score(logits, anchor),
                 committed=list(prompt),
                 session=session,
                 taps=taps,
@@ -310,6 +298,7 @@ class Engine:
                 recall=self._recall(request, drafter),
                 policy=self._policy(request, drafter),
                 widths=self.info.exact_widths if request.exact else None,
+                guide=guide,
             )
             for event in self._decode(state, answer, mode, len(prompt), room < request.max_tokens):
                 if isinstance(event, Started):
@@ -366,7 +355,7 @@ class Engine:
     def _decode(self, state: Decoding, answer: Answer, mode: Mode, prompt_tokens: int, tight: bool) -> Iterator[Event]:
         """``tight``: the context ends before the token limit that was asked for."""
         plain = mode == "baseline"
-        steps = decode_baseline(state) if plain else decode_speculative(state)
+        steps = decode(state, plain)
         length = 0 if plain else state.policy.block_length
         try:
             for index, step in enumerate(steps):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.constraint import Constraint
 from engine.errors import RequestError
 from engine.events import Mode
 
@@ -84,17 +85,18 @@ class GenerationRequest:
     fit the context: "refuse" raises ``ContextOverflow``; "drop_oldest" leaves out the oldest turns and keeps system messages and
     the last user turn. ``sparse`` None reads the whole prompt. ``thinking`` turns the chat template's switch for thinking on or
     off, where it has one; None leaves it as the template has it. ``tools`` are what the model may call, each the JSON text of a
-    tool as the OpenAI API has it; ``raw`` takes the messages' text as the prompt, without the chat template. Raises
+    tool as the OpenAI API has it; ``raw`` takes the messages' text as the prompt, without the chat template. ``constraint`` is the
+    form that the answer has; it does not think, or where the template makes it, its form begins behind the thought. Raises
     ``RequestError`` for values out of range.
 
-    A token is chosen in every mode in this order: ``logit_bias`` is added to the logits of its token ids;
-    ``repetition_penalty`` divides the positive and multiplies the other logits of tokens in prompt or answer;
-    ``frequency_penalty`` times its count in the answer, and ``presence_penalty`` once if it is there, are taken off a token's
-    logit; the logits are divided by ``temperature``; ``top_k`` keeps the k most likely tokens (0: all), ``top_p`` of those the
-    fewest that together reach this share, ``min_p`` of those the tokens at least this fraction as likely as the most likely;
-    one of the rest is drawn. Greedy takes the highest logit after bias and penalties. ``logprobs`` asks for each token's log
-    probability and for that many (0 to 20) of the most likely tokens at its place, all by the model's own distribution: before
-    bias, penalties and temperature.
+    A token is chosen in every mode in this order, of those that the ``constraint`` allows there: ``logit_bias`` is added to the
+    logits of its token ids; ``repetition_penalty`` divides the positive and multiplies the other logits of tokens in prompt or
+    answer; ``frequency_penalty`` times its count in the answer, and ``presence_penalty`` once if it is there, are taken off a
+    token's logit; the logits are divided by ``temperature``; ``top_k`` keeps the k most likely tokens (0: all), ``top_p`` of
+    those the fewest that together reach this share, ``min_p`` of those the tokens at least this fraction as likely as the most
+    likely; one of the rest is drawn. Greedy takes the highest logit after bias and penalties. ``logprobs`` asks for each token's
+    log probability and for that many (0 to 20) of the most likely tokens at its place, all by the model's own distribution over
+    what the ``constraint`` allows: before bias, penalties and temperature.
     """
 
     messages: tuple[Message, ...]
@@ -119,6 +121,7 @@ class GenerationRequest:
     thinking: bool | None = None
     tools: tuple[str, ...] = ()
     raw: bool = False
+    constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -134,8 +137,18 @@ class GenerationRequest:
             raise RequestError(f"block_length is {self.block_length}: choose a value from 2 to 64.")
         if self.sparse is not None and (self.tools or self.raw):
             raise RequestError("A prompt with tools or without the chat template cannot be read in part: leave sparse prefill off.")
+        if self.constraint is not None:
+            self._check_constraint()
         object.__setattr__(self, "logit_bias", tuple(sorted(dict(self.logit_bias).items())))
         self._check_sampling()
+
+    def _check_constraint(self) -> None:
+        if not isinstance(self.constraint, Constraint):
+            raise RequestError(f"constraint is {self.constraint!r}: make one with json_schema, json_object, regex or lark.")
+        if self.thinking or self.tools:
+            other = "thinking" if self.thinking else "tools"
+            raise RequestError(f"constraint and {other} cannot be used together: leave one of them out.")
+        object.__setattr__(self, "thinking", False)
 
     def _check_kinds(self) -> None:
         """A wrong kind of value is refused here and not by whatever meets it first, an answer later."""

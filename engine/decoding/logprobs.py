@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -27,12 +28,16 @@ def pack_logprobs(logits: mx.array, chosen: mx.array, top: int) -> mx.array:
 
 
 def read_logprobs(packed: mx.array | None, tokens: Sequence[int]) -> tuple[TokenLogprob, ...]:
-    """The records of ``tokens``, the first of those that ``packed`` [L, 1 + 2 * top] is about; none without it."""
+    """The records of ``tokens``, the first of those that ``packed`` [L, 1 + 2 * top] is about; none without it.
+
+    Tokens that could not be chosen at all are no alternatives.
+    """
     if packed is None:
         return ()
     rows = cast(list[list[float]], packed[: len(tokens)].tolist())
     top = (packed.shape[-1] - 1) // 2
+    likeliest = [zip(row[1 + top :], row[1 : 1 + top], strict=True) for row in rows]
     return tuple(
-        TokenLogprob(token, row[0], tuple((int(i), value) for i, value in zip(row[1 + top :], row[1 : 1 + top], strict=True)))
-        for token, row in zip(tokens, rows, strict=True)
+        TokenLogprob(token, row[0], tuple((int(i), value) for i, value in best if value > -math.inf))
+        for token, row, best in zip(tokens, rows, likeliest, strict=True)
     )

@@ -35,9 +35,10 @@ class Sampler:
         cuts: Cuts | None = None,
         penalties: Penalties | None = None,
         logprobs: int | None = None,
+        masked: bool = False,
     ):
         self._temperature, self._seed, self._logprobs = temperature, seed, logprobs
-        self._cuts = None if cuts is None or cuts.cut_nothing else cuts
+        self._cuts = None if cuts is None or (cuts.cut_nothing and not masked) else cuts  # masked: they raise the lowest noise
         self._penalties = None if penalties is None or penalties.changes_nothing else penalties
         self._vocabulary = 0
         self._noise_rows: dict[int, mx.array] = {}  # by position: drafts, rolled back rows and their next try share them
@@ -48,7 +49,7 @@ class Sampler:
         bias = dict(request.logit_bias).items()
         penalties = Penalties(prompt, bias, request.repetition_penalty, request.presence_penalty, request.frequency_penalty)
         cuts = Cuts(request.top_k, request.top_p, request.min_p)
-        return cls(request.temperature, request.seed, cuts, penalties, request.logprobs)
+        return cls(request.temperature, request.seed, cuts, penalties, request.logprobs, request.constraint is not None)
 
     def pick(self, logits: mx.array, position: int, block: mx.array | None = None) -> mx.array:
         """Token ids [L] for ``logits`` [L, V], whose first row chooses the token at absolute ``position``.

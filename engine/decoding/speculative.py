@@ -23,7 +23,7 @@ TIMED_EVERY = 8  # one cycle in so many is timed part by part; that costs it the
 
 
 @dataclass(slots=True)
-class _Flight:
+class Flight:
     """A launched pass over ``block`` [k+1], the anchor and k proposals. ``result``: of a cycle [k+2], the target's k+1 choices,
     then how many of the proposals it accepted; of a plain step [1], its choice. ``taps`` and ``logprobs`` (where asked for) are
     the pass's rows. ``start`` is when its launch began."""
@@ -43,7 +43,7 @@ def decode_speculative(state: Decoding) -> Generator[Step]:
     """Yields the first token, then one ``Step`` a cycle or plain step, until a stop token, the limit or cancel."""
     if state.recall is not None:
         state.recall.extend(state.committed)  # the prompt, while the device works on the first token
-    run = _Run(state)
+    run = Run(state)
     tokens, run.ended = state.cut(read_ids(state.anchor), 0)
     run.remember(tokens)
     if not tokens:
@@ -64,7 +64,7 @@ def decode_speculative(state: Decoding) -> Generator[Step]:
         step = (yield from run.plain_stretch(flight)) if choice.plain else run.land(flight)
 
 
-class _Run:
+class Run:
     """The moving parts of one answer. ``rows`` are tap rows committed but not yet given to the draft, in order."""
 
     def __init__(self, state: Decoding):
@@ -80,7 +80,7 @@ class _Run:
     def next_cycle_is_timed(self) -> bool:
         return self.cycles % TIMED_EVERY == 1
 
-    def launch(self, choice: Choice, timed: bool = False) -> _Flight:
+    def launch(self, choice: Choice, timed: bool = False) -> Flight:
         """Builds and starts one pass. When ``timed``, draft and verify are run to their end one after the other."""
         start = time.perf_counter()
         if choice.plain:
@@ -100,7 +100,7 @@ class _Run:
         logprobs = state.sampler.score(output.logits, choices)
         accepted = accepted_prefix(proposals, choices)
         result = mx.concatenate([choices, accepted.astype(mx.int32)[None]])
-        flight = _Flight(choice, proposals.shape[0], output.taps, block, result, logprobs, start, draft_s)
+        flight = Flight(choice, proposals.shape[0], output.taps, block, result, logprobs, start, draft_s)
         if timed:
             flight.verify_s = _timed(result)
         else:
@@ -119,7 +119,7 @@ class _Run:
             proposals = state.session.propose(state.anchor, rows, state.position, length, state.committed)
         return state.anchor[:0] if proposals is None else proposals
 
-    def land(self, flight: _Flight) -> Step:
+    def land(self, flight: Flight) -> Step:
         """Waits for a cycle, rolls the target back to what stands, and moves the anchor."""
         state = self.state
         *choices, accepted = read_ids(flight.result)  # the cycle's one wait
@@ -134,12 +134,16 @@ class _Run:
         state.position += accepted + 1
         state.anchor = mx.array(tokens[-1:], dtype=state.anchor.dtype)
         self.cycles += 1
-        state.policy.observe(flight.choice, flight.proposed, accepted, seconds)
+        self.observe(flight, accepted, seconds)
         source = flight.choice.source if flight.proposed else None
         logprobs, accepted = read_logprobs(flight.logprobs, tokens), min(accepted, len(tokens))
         return Step(tuple(tokens), flight.proposed, accepted, flight.draft_s, flight.verify_s, source=source, logprobs=logprobs)
 
-    def plain_stretch(self, flight: _Flight) -> Generator[Step, None, Step]:
+    def observe(self, flight: Flight, accepted: int, seconds: float) -> None:
+        """Tells the policy what a cycle brought."""
+        self.state.policy.observe(flight.choice, flight.proposed, accepted, seconds)
+
+    def plain_stretch(self, flight: Flight) -> Generator[Step, None, Step]:
         """Plain steps, each launched before the one ahead of it is waited for; returns the last one instead of yielding it."""
         state, left, taken = self.state, flight.choice.steps, 0
         start = earlier = time.perf_counter()
@@ -163,13 +167,13 @@ class _Run:
             yield step
             flight, earlier = following, now
 
-    def _launch_plain(self, choice: Choice, anchor: mx.array, position: int, start: float) -> _Flight:
+    def _launch_plain(self, choice: Choice, anchor: mx.array, position: int, start: float) -> Flight:
         sampler, output = self.state.sampler, self.state.target.forward(anchor, self.state.cache, self.state.taps)
         chosen = sampler.pick(output.logits, position + 1, anchor).astype(anchor.dtype)
         sampler.advance(anchor)
         logprobs = sampler.score(output.logits, chosen)
         mx.async_eval(*(array for array in (chosen, output.taps, logprobs) if array is not None))
-        return _Flight(choice, 0, output.taps, anchor, chosen, logprobs, start)
+        return Flight(choice, 0, output.taps, anchor, chosen, logprobs, start)
 
     def _commit(self, choices: list[int]) -> list[int]:
         tokens, self.ended = self.state.cut(choices, self.produced)

@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 import mlx.core as mx
 
+from engine.decoding.constraint import Guide
 from engine.decoding.controller import Choice, FixedLength
 from engine.decoding.sampling import NOT_A_NUMBER, Sampler
 from engine.drafters.protocol import DraftSession, Foreseen, Recall
@@ -93,6 +94,7 @@ class Decoding:
     policy: Policy = field(default_factory=lambda: FixedLength(1))
     broken: bool = False
     widths: tuple[int, ...] | None = None  # the only block lengths to use; None: any
+    guide: Guide | None = None  # the form that the answer is held to
 
     def narrowed(self, width: int) -> int:
         """The widest block of at most ``width`` slots that may be used; 1, a plain step, may always."""

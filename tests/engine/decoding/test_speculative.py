@@ -337,8 +337,8 @@ def test_the_first_token_is_handed_out_before_anything_else_is_launched(
     target: AttentionTarget, plain: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pass that runs while the first token's clock still does would count for the wait and not for decoding."""
-    launched, launch = [], speculative._Run.launch
-    monkeypatch.setattr(speculative._Run, "launch", lambda *args, **named: launched.append(1) or launch(*args, **named))
+    launched, launch = [], speculative.Run.launch
+    monkeypatch.setattr(speculative.Run, "launch", lambda *args, **named: launched.append(1) or launch(*args, **named))
     steps = decode_speculative(decoding(target, OracleDrafter(plain, len(PROMPT), lambda _cycle: 4, block_length=8)))
     assert next(steps).tokens == (plain[0],) and not launched
     assert next(steps).tokens == tuple(plain[1:6]) and launched

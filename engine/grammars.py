@@ -1,0 +1,112 @@
+"""Makes the forms that answers are held to out of constraints, for one model's tokens; imports the library when first needed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+from engine.constraint import Constraint
+from engine.decoding.constraint import Guide
+from engine.errors import RequestError
+from engine.request import GenerationRequest
+from engine.text.thinking import TAGS
+
+if TYPE_CHECKING:
+    from llguidance import LLMatcher, LLTokenizer
+    from llguidance._lib import JsonCompileOptions
+
+KEPT = 8  # forms: a client sends the same one again and again
+LONGEST_REASON = 300
+NOTHING = "no answer could have this form"
+
+
+class Grammars:
+    """Of one model: its ``tokenizer``, the size of its ``vocabulary``, and the tokens that end an answer. For any thread."""
+
+    def __init__(self, tokenizer: Any, vocabulary: int, ends: frozenset[int]):
+        self._tokenizer, self._vocabulary, self._ends = tokenizer, vocabulary, ends
+        self._lock = threading.Lock()
+        self._tokens: LLTokenizer | None = None
+        self._made: dict[tuple[Constraint, str], LLMatcher] = {}
+
+    def check(self, request: GenerationRequest) -> None:
+        """Raises ``RequestError`` that says what of the form cannot be honoured; makes it ready otherwise."""
+        if request.constraint is not None:
+            with self._lock:
+                self._matcher(request.constraint, "")
+
+    def guide(self, request: GenerationRequest, open_tag: str) -> Guide | None:
+        """The form of an answer to a prompt that leaves a thought open with ``open_tag``; None: any."""
+        if request.constraint is None:
+            return None
+        with self._lock:
+            matcher = self._matcher(request.constraint, open_tag).deep_copy()
+            assert self._tokens is not None
+            usual = self._tokenizer.eos_token_id
+            return Guide(matcher, self._tokens, self._ends, usual if usual in self._ends else min(self._ends))
+
+    def _matcher(self, constraint: Constraint, open_tag: str) -> LLMatcher:
+        key = constraint, open_tag
+        if key not in self._made:
+            made = self._compiled(constraint, open_tag)
+            for oldest in list(self._made)[: max(0, len(self._made) - KEPT + 1)]:
+                del self._made[oldest]
+            self._made[key] = made
+        return self._made[key]
+
+    def _compiled(self, constraint: Constraint, open_tag: str) -> LLMatcher:
+        from llguidance import LLMatcher, LLParserLimits
+
+        tokens = self._tokens = self._tokens or self._read_tokens()
+        grammar = _grammar(constraint)
+        if open_tag:
+            grammar = self._behind_thought(grammar, dict(TAGS)[open_tag])
+        matcher = LLMatcher(tokens, grammar, log_level=0, limits=LLParserLimits(verbose_errors=False))
+        reason = matcher.get_error()
+        if not reason and not any(matcher.compute_bitmask()):
+            reason = matcher.get_error() or NOTHING
+        if not reason and matcher.is_stopped() and not matcher.is_accepting():
+            reason = NOTHING
+        if reason:
+            raise _refusal(reason)
+        return matcher
+
+    def _behind_thought(self, grammar: str, closing: str) -> str:
+        """``grammar`` behind any text that ends with the tag ``closing``, a token that means nothing else where there is one."""
+        assert self._tokens is not None
+        token = self._tokenizer.convert_tokens_to_ids(closing)
+        special = isinstance(token, int) and self._tokens.is_special_token(token)
+        thought = f"thought: /(.|\\n)*/ <[{token}]>" if special else f"thought[suffix={json.dumps(closing)}]: /(.|\\n)*/"
+        forms = json.loads(grammar) if grammar.startswith("{") else {"grammars": [{"lark_grammar": grammar}]}
+        forms["grammars"][0]["name"] = "form"
+        forms["grammars"].insert(0, {"lark_grammar": f"start: thought /\\s{{0,4}}/ @form\n{thought}\n"})
+        return json.dumps(forms)
+
+    def _read_tokens(self) -> LLTokenizer:
+        from llguidance.hf import from_tokenizer
+
+        try:
+            size = max(self._vocabulary, len(self._tokenizer))
+            return from_tokenizer(self._tokenizer._tokenizer, n_vocab=size, eos_token=sorted(self._ends))
+        except (ValueError, AttributeError) as error:
+            raise RequestError(f"constraint cannot be used with this model, whose tokens cannot be read ({error}).") from None
+
+
+def _grammar(constraint: Constraint) -> str:
+    from llguidance import LLMatcher
+
+    if constraint.kind == "json_schema":  # no blank space: models get lost in it, and every key and brace is forced
+        strictly: JsonCompileOptions = {"whitespace_flexible": False, "lenient": False, "coerce_one_of": False}
+        try:
+            return LLMatcher.grammar_from_json_schema(constraint.text, overrides=strictly)
+        except ValueError as error:
+            raise _refusal(str(error)) from None
+    make = LLMatcher.grammar_from_regex if constraint.kind == "regex" else LLMatcher.grammar_from_lark
+    return make(constraint.text)
+
+
+def _refusal(reason: str) -> RequestError:
+    text = " ".join(reason.split())
+    text = text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + " ..."
+    return RequestError(f"constraint cannot be honoured ({text}): change that part of the schema or grammar.")

@@ -1,0 +1,106 @@
+"""Forms of answers through the whole engine, on the real starter pair: refused before anything runs, or held in every mode."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from engine import Constraint, Event, Finished, GenerationRequest, RequestError, json_object, json_schema, lark, regex
+from engine.engine import Engine
+from engine.grammars import KEPT
+from tests.engine.decoding.forms import closed
+
+PROMPT = "Describe a person as JSON."
+COLOURS = ["red", "green", "blue"]
+PERSON = closed({"favourite_colour": {"enum": COLOURS}, "age": {"type": "integer", "minimum": 1, "maximum": 99}})
+
+
+def answer(engine: Engine, constraint: Constraint, **settings: Any) -> Finished:
+    events: list[Event] = list(engine.generate(GenerationRequest.of(PROMPT, constraint=constraint, **settings)))
+    assert isinstance(events[-1], Finished)
+    return events[-1]
+
+
+@pytest.mark.parametrize("settings", [{}, {"temperature": 1.2, "seed": 3, "top_k": 30, "repetition_penalty": 1.1, "logprobs": 5}])
+def test_an_answer_fits_its_schema_and_is_the_same_in_every_mode(engine: Engine, settings: dict[str, Any]) -> None:
+    answers = [answer(engine, json_schema(PERSON), mode=mode, **settings) for mode in ("baseline", "dflash", "lookup")]
+    assert len({finished.token_ids for finished in answers}) == 1 and {finished.reason for finished in answers} == {"stop"}
+    found = json.loads(answers[0].text)
+    assert found["favourite_colour"] in COLOURS and 1 <= found["age"] <= 99 and len(found) == 2
+    plain, *others = (finished.statistics for finished in answers)
+    assert plain.proposed == 0 and plain.cycles == plain.completion_tokens - 1
+    for other in others:
+        assert other.cycles * 2 < plain.cycles, "keys and braces leave no choice"
+    for record in answers[0].logprobs:
+        values = [value for _, value in record.top]
+        assert all(math.isfinite(value) for value in values) and values[0] == max(values) >= record.logprob
+        assert sum(map(math.exp, values)) < 1.001, "the distribution is that over what is allowed"
+
+
+def test_exact_answers_and_answers_with_stop_texts_are_held_too(engine: Engine) -> None:
+    whole = answer(engine, json_schema(PERSON), mode="dflash", exact=True)
+    assert json.loads(whole.text) and whole.token_ids == answer(engine, json_schema(PERSON)).token_ids
+    cut = answer(engine, json_schema(PERSON), stop=("_colour",))
+    assert cut.text == '{"favourite' and cut.reason == "stop"
+    short = answer(engine, json_schema(PERSON), max_tokens=3)
+    assert short.reason == "length" and short.token_ids == whole.token_ids[:3]
+
+
+def test_regular_expressions_grammars_and_any_object_are_held(engine: Engine) -> None:
+    assert answer(engine, regex("[A-C]{2}-[0-9]{2}")).text[2] == "-"
+    assert answer(engine, lark('start: "yes" | "no"')).text in ("yes", "no")
+    assert answer(engine, json_object(), max_tokens=2).text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    ("constraint", "named"),
+    [
+        (json_schema({"type": "array", "uniqueItems": True}), "uniqueItems"),
+        (json_schema({"oneOf": [{"type": "integer"}, {"type": "number"}]}), "oneOf"),
+        (json_schema({"type": "strin"}), "strin"),
+        (json_schema({"$ref": "https://example.org/schema"}), "example.org"),
+        (json_schema({"type": "integer", "minimum": 3, "maximum": 2}), "minimum"),
+        (json_schema({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}), "no answer could have this form"),
+        (Constraint("json_schema", "[1]"), "object"),
+        (regex("a("), "unclosed group"),
+        (lark("start: other"), "other"),
+    ],
+)
+def test_what_cannot_be_honoured_is_named_before_anything_runs(engine: Engine, constraint: Constraint, named: str) -> None:
+    request = GenerationRequest.of(PROMPT, constraint=constraint)
+    for ask in (engine.check, engine.generate):
+        with pytest.raises(RequestError, match=named) as refused:
+            ask(request)
+        assert len(str(refused.value)) < 500 and str(refused.value).startswith("constraint cannot be honoured")
+
+
+@pytest.mark.parametrize("bad", ["", "{", "[1]", "false", {"a": math.nan}, {"a": {1}}, {"a": "\ud800"}])
+def test_what_is_no_schema_is_refused_when_it_is_made(bad: Any) -> None:
+    with pytest.raises(RequestError, match="schema is not"):
+        json_schema(bad)
+
+
+def test_a_form_and_thinking_or_tools_exclude_each_other() -> None:
+    for other in ({"thinking": True}, {"tools": ('{"type": "function"}',)}):
+        with pytest.raises(RequestError, match="cannot be used together"):
+            GenerationRequest.of(PROMPT, constraint=json_object(), **other)
+    assert GenerationRequest.of(PROMPT, constraint=json_object()).thinking is False
+    with pytest.raises(RequestError, match="make one with"):
+        GenerationRequest.of(PROMPT, constraint={"type": "object"})
+
+
+def test_only_the_latest_forms_are_kept(engine: Engine) -> None:
+    for number in range(KEPT + 3):
+        engine.check(GenerationRequest.of(PROMPT, constraint=regex(f"a{number}")))
+    assert len(engine._grammars._made) == KEPT
+    assert answer(engine, regex("a0")).text == "a0"
+
+
+def test_only_a_request_with_a_form_loads_the_library() -> None:
+    code = "import sys, engine.engine, engine.cli, engine.server.api; sys.exit('llguidance' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,6 +8,7 @@ import time
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+CLOSE_S = 5  # for what is being sent when the server stops
 MOST = 512
 SHARE = 4  # of the files that this process may open, a quarter may be connections: chats and models need some, too
 
@@ -31,6 +32,14 @@ class Connection(H11Protocol):
     def on_response_complete(self) -> None:
         self._idle_since = time.monotonic()
         super().on_response_complete()
+
+    def shutdown(self) -> None:
+        """The server stops: a request that is not here as a whole gets no answer, and who does not take theirs in time is left."""
+        if self.cycle is not None and self.cycle.more_body and not self.cycle.response_complete:
+            self.leave()
+        else:
+            super().shutdown()
+            self.loop.call_later(CLOSE_S, self.leave)
 
     @property
     def asks_nothing(self) -> bool:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import Callable
+from typing import cast
 
 import uvicorn
 
 from engine.server.api import Api
-from engine.server.connections import Connection
+from engine.server.connections import CLOSE_S, Connection
 from engine.server.desk import Desk, Seen
 from engine.server.journal import Journal
 from engine.server.loaded import Servable
 from engine.server.metrics import Metrics
 from engine.server.settings import ServerSettings, listen
 
-CLOSE_S = 5  # for what is being sent when the server stops
+HURRY_S = 1  # after which uvicorn ends by force what does not end although its connection is closed
 AT_ONCE = 128  # connections taken in one go, before the first of them can be turned away
 IDLE_CONNECTION_S = 75  # longer than clients keep theirs, so that none sends a request into a connection that closes
 
@@ -45,14 +47,15 @@ class Server:
         config = uvicorn.Config(
             Api(self.desk, metrics, settings, self.journal).application(), loop="asyncio", http=Connection, ws="none",
             lifespan="off", log_config=None, access_log=False, log_level="error", server_header=False,
-            timeout_keep_alive=IDLE_CONNECTION_S, timeout_graceful_shutdown=CLOSE_S, backlog=AT_ONCE,
+            timeout_keep_alive=IDLE_CONNECTION_S, timeout_graceful_shutdown=CLOSE_S + HURRY_S, backlog=AT_ONCE,
         )  # fmt: skip
         self._http = uvicorn.Server(config)
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self, bound: socket.socket) -> None:
         """Answers HTTP on ``bound``, which listens, until ``stop``; raises what ended it otherwise."""
         try:
-            asyncio.run(self._http.serve([bound]))
+            asyncio.run(self._serve(bound))
         finally:
             self.desk.close()
 
@@ -60,7 +63,17 @@ class Server:
         """Takes no more; what is being sent is sent, unless ``at_once``, for up to ``CLOSE_S`` seconds. Returns at once."""
         self.desk.close()
         self._http.should_exit = True
-        self._http.force_exit = self._http.force_exit or at_once
+        if at_once and self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed: it is over
+                self._loop.call_soon_threadsafe(self._leave_all)
+
+    async def _serve(self, bound: socket.socket) -> None:
+        self._loop = asyncio.get_running_loop()
+        await self._http.serve([bound])
+
+    def _leave_all(self) -> None:
+        for connection in list(self._http.server_state.connections):
+            cast(Connection, connection).leave()
 
 
 def serve(

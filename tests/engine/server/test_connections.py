@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pytest
 from engine.server import connections
 from engine.server.run import Server
 from engine.server.settings import ServerSettings, address, bind, listen
+from tests.engine.server.test_desk import Scripted, ask
 
 MOST = 20
 HALF = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"
@@ -87,6 +89,25 @@ def test_one_that_says_nothing_for_long_is_closed(monkeypatch: pytest.MonkeyPatc
         wait(lambda: running.count() == 0)
     finally:
         running.end()
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_stop_leaves_who_does_not_send_or_read_to_the_end_and_complains_of_nobody(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, at_once: bool
+) -> None:
+    monkeypatch.setattr(connections, "CLOSE_S", 1 if not at_once else 60)
+    desk = running.server.desk
+    desk.use(Scripted())  # type: ignore[arg-type]
+    running.connect(HALF)
+    body = json.dumps(ask("x" * 900_000, stream=True)).encode()  # more than the system takes for one that does not read
+    running.connect(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    wait(desk.step)
+    wait(lambda: len(running.server.journal.entries()) == 2)
+    running.server.stop(at_once)
+    running.thread.join(20)
+    assert not running.thread.is_alive()
+    assert not caplog.records, caplog.text
+    assert not any(entry.open for entry in running.server.journal.entries())
 
 
 def test_connections_take_a_part_of_the_files_that_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,7 +62,7 @@ class ServerPage(Page):
         self.requests = RequestList(server)
         self._form.addRow(QLabel(tr("Last requests")))
         self._form.addRow(self.requests)
-        self.hint(tr("Only what stands here is noted, until Slipstream ends: never a word of a question or an answer."))
+        self.hint(tr("Only what stands here is noted, until the server is started anew: never a word of a question or an answer."))
         server.changed.connect(self.show_state)
         client.state_changed.connect(self.show_state)
         self._keep(lambda _settings: self.show_state())

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from engine.constraint import Constraint, json_object, json_schema, lark, regex
+from engine.constraint import Constraint, choice, grammar, json_object, json_schema, regex
 from engine.decoding.curve import CostCurve
 from engine.errors import Cancelled, ContextOverflow, ModelError, NotEnoughMemory, RequestError, SetupError, SlipstreamError
 from engine.events import (
@@ -104,14 +104,15 @@ __all__ = [
     "Trimmed",
     "Verdict",
     "check",
+    "choice",
     "compare_tokens",
     "forget_learned",
     "forget_prefixes",
     "forget_runs",
+    "grammar",
     "identity_reason",
     "json_object",
     "json_schema",
-    "lark",
     "load",
     "regex",
     "split_thinking",

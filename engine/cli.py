@@ -34,7 +34,7 @@ from engine.models.command import add_arguments as add_models_arguments
 from engine.models.command import load_progress_line
 from engine.options import BITS
 from engine.request import MODES, OVERFLOWS, SCORERS
-from engine.sampling_options import add_sampling_options, refuse_what_has_no_effect, sampling_settings, sparse_settings
+from engine.sampling_options import add_sampling_options, asked_form, refuse_what_has_no_effect, sampling_settings, sparse_settings
 from engine.server.command import add_arguments as add_serve_arguments
 from engine.training.command import add_arguments as add_train_arguments
 
@@ -213,6 +213,7 @@ def _generate(arguments: argparse.Namespace) -> int:
         use_cache=not arguments.no_cache,
         overflow=arguments.overflow.replace("-", "_"),
         sparse=sparse_settings(arguments),
+        constraint=asked_form(arguments),
     )
     from engine.terminal import measuring_line
 

@@ -58,7 +58,7 @@ class Grammars:
     def _compiled(self, constraint: Constraint, open_tag: str) -> LLMatcher:
         from llguidance import LLMatcher, LLParserLimits
 
-        tokens = self._tokens = self._tokens or self._read_tokens()
+        tokens = self._tokens = self._tokens or self._read_tokens(constraint)
         grammar = _grammar(constraint)
         if open_tag:
             grammar = self._behind_thought(grammar, dict(TAGS)[open_tag])
@@ -69,7 +69,7 @@ class Grammars:
         if not reason and matcher.is_stopped() and not matcher.is_accepting():
             reason = NOTHING
         if reason:
-            raise _refusal(reason)
+            raise _refusal(constraint, reason)
         return matcher
 
     def _behind_thought(self, grammar: str, closing: str) -> str:
@@ -83,30 +83,33 @@ class Grammars:
         forms["grammars"].insert(0, {"lark_grammar": f"start: thought /\\s{{0,4}}/ @form\n{thought}\n"})
         return json.dumps(forms)
 
-    def _read_tokens(self) -> LLTokenizer:
+    def _read_tokens(self, constraint: Constraint) -> LLTokenizer:
         from llguidance.hf import from_tokenizer
 
         try:
             size = max(self._vocabulary, len(self._tokenizer))
             return from_tokenizer(self._tokenizer._tokenizer, n_vocab=size, eos_token=sorted(self._ends))
         except (ValueError, AttributeError) as error:
-            raise RequestError(f"constraint cannot be used with this model, whose tokens cannot be read ({error}).") from None
+            raise RequestError(f"{constraint.name} cannot be used with this model: its tokens cannot be read ({error}).") from None
 
 
 def _grammar(constraint: Constraint) -> str:
     from llguidance import LLMatcher
+    from llguidance.gbnf_to_lark import GbnfToLarkError, any_to_lark
 
-    if constraint.kind == "json_schema":  # no blank space: models get lost in it, and every key and brace is forced
+    if constraint.kind == "regex":
+        return LLMatcher.grammar_from_regex(constraint.text)
+    try:
+        if constraint.kind == "grammar":
+            return LLMatcher.grammar_from_lark(any_to_lark(constraint.text))
+        # No blank space: models get lost in it, and without it keys and braces leave no choice.
         strictly: JsonCompileOptions = {"whitespace_flexible": False, "lenient": False, "coerce_one_of": False}
-        try:
-            return LLMatcher.grammar_from_json_schema(constraint.text, overrides=strictly)
-        except ValueError as error:
-            raise _refusal(str(error)) from None
-    make = LLMatcher.grammar_from_regex if constraint.kind == "regex" else LLMatcher.grammar_from_lark
-    return make(constraint.text)
+        return LLMatcher.grammar_from_json_schema(constraint.text, overrides=strictly)
+    except (ValueError, GbnfToLarkError) as error:
+        raise _refusal(constraint, str(error)) from None
 
 
-def _refusal(reason: str) -> RequestError:
+def _refusal(constraint: Constraint, reason: str) -> RequestError:
     text = " ".join(reason.split())
     text = text if len(text) <= LONGEST_REASON else text[:LONGEST_REASON] + " ..."
-    return RequestError(f"constraint cannot be honoured ({text}): change that part of the schema or grammar.")
+    return RequestError(f"{constraint.name} cannot be honoured ({text}): change that part of the schema or grammar.")

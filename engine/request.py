@@ -144,10 +144,10 @@ class GenerationRequest:
 
     def _check_constraint(self) -> None:
         if not isinstance(self.constraint, Constraint):
-            raise RequestError(f"constraint is {self.constraint!r}: make one with json_schema, json_object, regex or lark.")
+            raise RequestError(f"constraint is {self.constraint!r}: make one with json_schema or one of its kind.")
         if self.thinking or self.tools:
             other = "thinking" if self.thinking else "tools"
-            raise RequestError(f"constraint and {other} cannot be used together: leave one of them out.")
+            raise RequestError(f"{self.constraint.name} and {other} cannot be used together: leave one of them out.")
         object.__setattr__(self, "thinking", False)
 
     def _check_kinds(self) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
+from engine.constraint import Constraint, json_schema
 from engine.errors import RequestError
 from engine.request import MAX_LOGPROBS, GenerationRequest, SparsePrefill
 
@@ -26,6 +28,8 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, metavar=metavar, help=meaning)
     bias_help = "added to the logit of one token id; may be given again"
     parser.add_argument("--logit-bias", type=_bias, action="append", default=[], metavar="ID=VALUE", help=bias_help)
+    form_help = "a JSON schema that the answer has to satisfy"
+    parser.add_argument("--json-schema", type=Path, metavar="FILE", help=form_help)
     logprobs_help = f"with --json: log probabilities, and the N (0 to {MAX_LOGPROBS}) most likely tokens at each place"
     parser.add_argument("--logprobs", type=int, metavar="N", help=logprobs_help)
 
@@ -44,6 +48,17 @@ def sparse_settings(arguments: argparse.Namespace) -> SparsePrefill | None:
     if arguments.sparse_prefill is None:
         return None
     return SparsePrefill(arguments.sparse_prefill, arguments.sparse_scorer or "lexical")
+
+
+def asked_form(arguments: argparse.Namespace) -> Constraint | None:
+    """The form that the answer is to have; None: any."""
+    file: Path | None = arguments.json_schema
+    if file is None:
+        return None
+    try:
+        return json_schema(file.read_text(encoding="utf-8"), "--json-schema")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RequestError(f"--json-schema {file} cannot be read ({error}): name a file with a JSON schema.") from None
 
 
 def refuse_what_has_no_effect(arguments: argparse.Namespace) -> None:

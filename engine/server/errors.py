@@ -9,6 +9,9 @@ from engine.errors import ContextOverflow, RequestError, SlipstreamError
 from engine.request import GenerationRequest
 
 _NAMED = re.compile(r"^(\w+)\b")
+# Parameters that ask for a form of the answer: the engine's refusals begin with the one that was sent.
+FORMS = frozenset({"response_format", "structured_outputs", "json_schema", "grammar", "guided_json", "guided_regex",
+                   "guided_choice", "guided_grammar"})  # fmt: skip
 
 
 class ApiError(Exception):
@@ -59,7 +62,7 @@ def as_api_error(error: Exception, refused: bool, place: str = "messages") -> Ap
         return ApiError(400, f"{text}: shorten it or start a new chat.", code="context_length_exceeded", param=place)
     if isinstance(error, RequestError) or (refused and isinstance(error, SlipstreamError)):
         named = _NAMED.match(text)
-        fields = GenerationRequest.__dataclass_fields__
+        fields = FORMS.union(GenerationRequest.__dataclass_fields__)
         return ApiError(400, text, code="invalid_value", param=named[1] if named and named[1] in fields else place)
     if isinstance(error, SlipstreamError):
         return ApiError(500, text, code="model_error")

@@ -20,13 +20,10 @@ OTHER_SAMPLERS: dict[str, tuple[Any, ...]] = {
     "typical_p": (1,), "tfs_z": (1,), "top_a": (0,), "mirostat": (0,), "mirostat_mode": (0,), "dynatemp_range": (0,),
     "dry_multiplier": (0,), "xtc_probability": (0,), "top_n_sigma": (-1, 0), "use_beam_search": (False,),
 }  # fmt: skip
-# Other servers' names for a form that the answer must have.
-FORMS = ("json_schema", "grammar", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar")
 # What would change the answer and cannot be honoured: the values that ask for nothing, and what to do instead.
 REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "n": ((1,), "one answer a request can be given: leave n out and send the request again for another one"),
     "best_of": ((1,), "one answer a request can be given: leave it out"),
-    "response_format": (({"type": "text"},), "no form can be enforced: leave it out and ask for JSON in the prompt"),
     "modalities": ((["text"],), "only text can be given: leave it out"),
     "audio": ((), "only text can be given: leave it out"),
     "functions": (([],), "it is out of use: send tools instead"),
@@ -44,7 +41,6 @@ REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
     "add_generation_prompt": ((True,), "an answer always begins a new message: leave it out"),
     "include_stop_str_in_output": ((False,), "a stop text is no part of the answer: leave it out"),
     "prompt_logprobs": ((), "only the answer has log probabilities: leave it out"),
-    **dict.fromkeys(FORMS, (("", {}), "no form can be enforced: leave it out and ask for the form in the prompt")),
     **{name: (neutral, "tokens cannot be chosen in this way: leave it out") for name, neutral in OTHER_SAMPLERS.items()},
 }
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -121,6 +117,33 @@ class TemplateSwitches(Strict):
     enable_thinking: bool | None = None
 
 
+class NamedSchema(Strict):
+    """``name``, ``description`` and ``strict`` change nothing: every schema is held to."""
+
+    name: str | None = None
+    described: Annotated[dict[str, Any], Field(alias="schema")]
+
+
+class ResponseFormat(Strict):
+    """The form of an answer as OpenAI has it, or with llama.cpp's ``schema`` beside the type."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: NamedSchema | None = None
+    described: Annotated[dict[str, Any] | None, Field(alias="schema")] = None
+
+
+class StructuredOutputs(Strict):
+    """The form of an answer as vLLM has it."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    schema_: Annotated[dict[str, Any] | str | None, Field(alias="json")] = None
+    json_object: bool | None = None
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+
+
 class Common(Strict):
     """What both kinds of request have. None and absent are the same."""
 
@@ -142,6 +165,14 @@ class Common(Strict):
     seed: int | None = None
     stop: str | list[str] | None = None
     mode: Mode | None = None
+    response_format: ResponseFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
+    json_schema: dict[str, Any] | None = None  # llama.cpp's
+    grammar: str | None = None
+    guided_json: dict[str, Any] | str | None = None  # vLLM's, before it had structured_outputs
+    guided_regex: str | None = None
+    guided_choice: list[str] | None = None
+    guided_grammar: str | None = None
 
 
 class ChatBody(Common):

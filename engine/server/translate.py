@@ -11,6 +11,7 @@ from typing import Any
 from engine import GenerationRequest, Message, PairInfo, RequestError
 from engine.request import ToolCall
 from engine.server.errors import ApiError, as_api_error
+from engine.server.forms import constraint_of
 from engine.server.schema import ChatBody, Common, CompletionBody, NamedTool, Part, Tool, Turn, unknown_names
 
 MAX_STOPS = 64  # editors send a dozen; every one costs time at every token
@@ -93,6 +94,7 @@ def _settings(body: Common) -> dict[str, Any]:
     if len(stops) > MAX_STOPS or "" in stops:
         raise _wrong("stop", f"stop may hold up to {MAX_STOPS} texts, none of them empty.")
     settings["stop"] = tuple(stops)
+    settings["constraint"] = constraint_of(body)
     settings["seed"] = secrets.randbits(31) if body.seed is None else body.seed
     try:
         settings["logit_bias"] = {int(token): value for token, value in (body.logit_bias or {}).items()}

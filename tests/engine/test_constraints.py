@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine import Constraint, Event, Finished, GenerationRequest, RequestError, json_object, json_schema, lark, regex
+from engine import Constraint, Event, Finished, GenerationRequest, RequestError, choice, grammar, json_object, json_schema, regex
 from engine.engine import Engine
 from engine.grammars import KEPT
 from tests.engine.decoding.forms import closed
@@ -53,7 +53,8 @@ def test_exact_answers_and_answers_with_stop_texts_are_held_too(engine: Engine) 
 
 def test_regular_expressions_grammars_and_any_object_are_held(engine: Engine) -> None:
     assert answer(engine, regex("[A-C]{2}-[0-9]{2}")).text[2] == "-"
-    assert answer(engine, lark('start: "yes" | "no"')).text in ("yes", "no")
+    assert answer(engine, choice(['"yes"', "nö\n"])).text in ('"yes"', "nö\n")
+    assert answer(engine, grammar('root ::= "<" [a-c] [a-c] ">"')).text[::3] == "<>"
     assert answer(engine, json_object(), max_tokens=2).text.startswith("{")
 
 
@@ -68,7 +69,9 @@ def test_regular_expressions_grammars_and_any_object_are_held(engine: Engine) ->
         (json_schema({"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}), "no answer could have this form"),
         (Constraint("json_schema", "[1]"), "object"),
         (regex("a("), "unclosed group"),
-        (lark("start: other"), "other"),
+        (grammar("start: other"), "other"),
+        (grammar("root ::= ("), "Expected"),
+        (grammar("%%%"), "Expected"),
     ],
 )
 def test_what_cannot_be_honoured_is_named_before_anything_runs(engine: Engine, constraint: Constraint, named: str) -> None:

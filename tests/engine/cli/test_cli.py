@@ -85,6 +85,18 @@ def test_logprobs_are_in_the_json_only_where_asked_for(run, pair: str) -> None:
         assert 0 > entry["top"][0]["logprob"] >= entry["top"][1]["logprob"] and len(entry["top"]) == 2
 
 
+def test_an_answer_satisfies_the_schema_in_a_file_and_a_bad_one_is_told(run, pair: str, tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    file.write_text('{"type": "array", "items": {"enum": ["ä", 7]}, "minItems": 2, "maxItems": 2}', encoding="utf-8")
+    code, out, _ = run(*generate(pair, "--json-schema", str(file)))
+    assert code == 0 and len(found := json.loads(out)) == 2 and set(found) <= {"ä", 7}
+    for text, words in (("[", "the schema is not JSON"), ('{"not": {}}', "--json-schema cannot be honoured")):
+        file.write_text(text, encoding="utf-8")
+        code, out, err = run(*generate(pair, "--json-schema", str(file)))
+        assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+    assert run(*generate(pair, "--json-schema", str(tmp_path)))[0] == 2
+
+
 def test_a_target_alone_looks_up_and_says_why_it_does_not_draft(run, pair: str) -> None:
     target = pair.split("+")[0]
     code, out, _ = run(*generate(target, "--json", "--mode", "dflash"))

@@ -38,7 +38,7 @@ class Forms(Grammars):
     def __init__(self) -> None:
         super().__init__(Tokens(), VOCAB, frozenset({END}))
 
-    def _read_tokens(self) -> LLTokenizer:
+    def _read_tokens(self, constraint: Constraint) -> LLTokenizer:
         return LLTokenizer(TokenizerWrapper(Tokens()), eos_token=END)
 
     def of(self, form: Constraint | dict[str, Any], open_tag: str = "") -> Guide:

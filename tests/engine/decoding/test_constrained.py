@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.constraint import Constraint, json_object, json_schema, lark, regex
+from engine.constraint import Constraint, grammar, json_object, json_schema, regex
 from engine.decoding.constrained import decode, decode_constrained
 from engine.decoding.constraint import Guide
 from engine.decoding.controller import Choice, FixedLength
@@ -199,7 +199,7 @@ def test_logits_that_are_no_numbers_end_the_answer_before_a_token_is_made_up(tar
 
 @pytest.mark.parametrize(("tag", "thought"), [("<think>", [*b"Hm, {", THOUGHT_END]), ("[THINK]", [*b"I [/ see[/THINK]"])])
 def test_the_form_begins_behind_a_thought_that_the_prompt_opened(tag: str, thought: list[int]) -> None:
-    for form, text in ((json_schema({"const": 7}), "7"), (regex("a+/b"), "aa/b"), (lark('start: "x" Y\nY: /[0-9]/'), "x3")):
+    for form, text in ((json_schema({"const": 7}), "7"), (regex("a+/b"), "aa/b"), (grammar('start: "x" Y\nY: /[0-9]/'), "x3")):
         guide = FORMS.of(form, tag)
         answer = [*thought, *b"\n\n", *text.encode()]
         for token in answer:

@@ -33,27 +33,26 @@ class Grammars:
     def check(self, request: GenerationRequest) -> None:
         """Raises ``RequestError`` that says what of the form cannot be honoured; makes it ready otherwise."""
         if request.constraint is not None:
-            with self._lock:
-                self._matcher(request.constraint, "")
+            self._matcher(request.constraint, "")
 
     def guide(self, request: GenerationRequest, open_tag: str) -> Guide | None:
         """The form of an answer to a prompt that leaves a thought open with ``open_tag``; None: any."""
         if request.constraint is None:
             return None
-        with self._lock:
-            matcher = self._matcher(request.constraint, open_tag).deep_copy()
-            assert self._tokens is not None
-            usual = self._tokenizer.eos_token_id
-            return Guide(matcher, self._tokens, self._ends, usual if usual in self._ends else min(self._ends))
+        matcher = self._matcher(request.constraint, open_tag).deep_copy()
+        assert self._tokens is not None
+        usual = self._tokenizer.eos_token_id
+        return Guide(matcher, self._tokens, self._ends, usual if usual in self._ends else min(self._ends))
 
     def _matcher(self, constraint: Constraint, open_tag: str) -> LLMatcher:
+        """At the beginning of the form, and left there."""
         key = constraint, open_tag
-        if key not in self._made:
-            made = self._compiled(constraint, open_tag)
-            for oldest in list(self._made)[: max(0, len(self._made) - KEPT + 1)]:
-                del self._made[oldest]
-            self._made[key] = made
-        return self._made[key]
+        found = self._made.get(key) or self._compiled(constraint, open_tag)  # not locked: it may take a second
+        with self._lock:
+            self._made.setdefault(key, found)
+            while len(self._made) > KEPT:
+                del self._made[next(iter(self._made))]
+        return found
 
     def _compiled(self, constraint: Constraint, open_tag: str) -> LLMatcher:
         from llguidance import LLMatcher, LLParserLimits
@@ -75,8 +74,9 @@ class Grammars:
     def _behind_thought(self, grammar: str, closing: str) -> str:
         """``grammar`` behind any text that ends with the tag ``closing``, a token that means nothing else where there is one."""
         assert self._tokens is not None
-        token = self._tokenizer.convert_tokens_to_ids(closing)
-        special = isinstance(token, int) and self._tokens.is_special_token(token)
+        token = self._tokenizer.convert_tokens_to_ids(closing)  # the unknown token's where there is no such token
+        known = token is not None and self._tokenizer.convert_ids_to_tokens(token) == closing
+        special = known and self._tokens.is_special_token(token)
         thought = f"thought: /(.|\\n)*/ <[{token}]>" if special else f"thought[suffix={json.dumps(closing)}]: /(.|\\n)*/"
         forms = json.loads(grammar) if grammar.startswith("{") else {"grammars": [{"lark_grammar": grammar}]}
         forms["grammars"][0]["name"] = "form"

@@ -51,6 +51,16 @@ def test_exact_answers_and_answers_with_stop_texts_are_held_too(engine: Engine) 
     assert short.reason == "length" and short.token_ids == whole.token_ids[:3]
 
 
+def test_behind_a_thought_that_the_prompt_leaves_open_the_answer_has_its_form(engine: Engine) -> None:
+    """The starter copies what it is shown; left to itself it would go on with the next question."""
+    shown = 'Q: Give a number.\n<think>\nEasy.\n</think>\n\n{"number":7}\n'
+    form = json_schema(closed({"number": {"type": "integer"}}))
+    asked = GenerationRequest.of(shown * 3 + "Q: Give a number.\n<think>\n", raw=True, max_tokens=30, constraint=form)
+    *_, finished = engine.generate(asked)
+    assert isinstance(finished, Finished) and finished.reason == "stop"
+    assert finished.text == 'Easy.\n</think>\n\n{"number":7}'
+
+
 def test_regular_expressions_grammars_and_any_object_are_held(engine: Engine) -> None:
     assert answer(engine, regex("[A-C]{2}-[0-9]{2}")).text[2] == "-"
     assert answer(engine, choice(['"yes"', "nö\n"])).text in ('"yes"', "nö\n")

@@ -28,8 +28,11 @@ class Tokens:
     def __call__(self, text: bytes) -> list[int]:
         return list(text)
 
-    def convert_tokens_to_ids(self, token: str) -> int | None:
-        return THOUGHT_END if token == "</think>" else None
+    def convert_tokens_to_ids(self, token: str) -> int:
+        return THOUGHT_END if token == "</think>" else END
+
+    def convert_ids_to_tokens(self, token: int) -> str:
+        return self.tokens[token].decode()
 
 
 class Forms(Grammars):

@@ -160,6 +160,28 @@ def test_only_block_lengths_that_are_allowed_are_used(target: Watched) -> None:
     assert set(target.widths) <= {1, 3, 6} and 6 in target.widths
 
 
+class Told(FixedLength):
+    """Keeps what it is told of cycles and plain steps."""
+
+    def __init__(self) -> None:
+        super().__init__(6)
+        self.cycles: list[tuple[int, int]] = []
+
+    def observe(self, choice: Choice, proposed: int, accepted: int, seconds: float) -> None:
+        assert math.isnan(seconds), "the form's work is in it"
+        self.cycles.append((proposed, accepted))
+
+
+def test_the_policy_is_told_of_the_draft_s_own_tokens_and_not_of_those_that_had_to_come(target: Watched) -> None:
+    """A block of five: two right and the third wrong, each time; of the rest nothing is known."""
+    answer = plain(target, PERSON)
+    told, drafter = Told(), OracleDrafter(answer, len(PROMPT), lambda _cycle: 2, block_length=6)
+    steps = list(decode(decoding(target, FORMS.of(PERSON), drafter, policy=told), plain=False))[1:]
+    assert len(told.cycles) == len(steps) and all(accepted <= 2 for _, accepted in told.cycles)
+    refused = [cycle for cycle in told.cycles[:-1] if cycle == (3, 2)]
+    assert refused and sum(step.accepted for step in steps) > sum(accepted for _, accepted in told.cycles)
+
+
 def test_no_pass_is_launched_before_its_tokens_are_known(target: Watched) -> None:
     """A pass ahead would have been made without knowing what may follow."""
     state = decoding(target, FORMS.of(PERSON), policy=Script(Choice(1, 50)), recall=LookupIndex({END}))

@@ -51,7 +51,7 @@ def nothing_left_running(qapp) -> Iterator[None]:
 def end_what_is_left() -> list[str]:
     """Ends what a test began and left, in order, and names it. A test that fails half-way leaves programs, services and engines,
     its traceback keeps them, and a thread of theirs that still runs at the end takes the whole run down."""
-    there = [thing for thing in gc.get_objects() if isinstance(thing, QObject) and shiboken6.isValid(thing)]
+    there = [thing for thing in gc.get_objects() if issubclass(type(thing), QObject) and shiboken6.isValid(thing)]
     programs = [thing for thing in there if isinstance(thing, Program) and not thing._quitting]
     for program in programs:
         program.quit()

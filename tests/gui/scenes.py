@@ -30,6 +30,7 @@ RELEASE = Release("9.9.9", "14.0", "2026-01-01", "Notes of the release.", "https
 COSTS = CostCurve((1, 2, 3, 4, 6, 8), (0.048, 0.052, 0.055, 0.060, 0.066, 0.070), (0.004, 0.006, 0.006, 0.007, 0.008, 0.009))
 PROMPT = "Explain how rainbows form."
 LIMIT_S = 20.0
+COME_BACK = 503
 
 
 def pump(seconds: float) -> None:
@@ -150,10 +151,10 @@ def serving(window: MainWindow) -> MainWindow:
         url = window.services.server.url
         body = {"messages": [{"role": "user", "content": PROMPT}], "model": "scripted"}
         for question, agent in ((body, "curl/8.5.0"), (body | {"model": "gpt-4"}, "OpenAI/Python 2.0.0")):
-            answer = httpx2.post(
-                f"{url}/chat/completions", json=question, headers={"User-Agent": agent}, timeout=LIMIT_S, trust_env=False
-            )
-            answers.append(answer.status_code)
+            request = {"json": question, "headers": {"User-Agent": agent}, "timeout": LIMIT_S, "trust_env": False}
+            while (status := httpx2.post(f"{url}/chat/completions", **request).status_code) == COME_BACK:  # the model is not offered yet
+                time.sleep(0.05)
+            answers.append(status)
 
     asking = threading.Thread(target=ask_both)
     asking.start()

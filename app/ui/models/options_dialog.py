@@ -76,7 +76,7 @@ class PairOptionsDialog(QDialog):
             label.setTextFormat(Qt.TextFormat.PlainText)
             theme.tint(label, theme.current().quiet)
         theme.tint(self.warning, theme.current().warning)
-        self.setMinimumWidth(460)
+        self.setMinimumWidth(max(460, self.minimumSizeHint().width()))  # else it would take the buttons' room away
 
     @property
     def chosen(self) -> PairOptions:

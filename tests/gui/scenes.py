@@ -152,8 +152,8 @@ def serving(window: MainWindow) -> MainWindow:
         body = {"messages": [{"role": "user", "content": PROMPT}], "model": "scripted"}
         for question, agent in ((body, "curl/8.5.0"), (body | {"model": "gpt-4"}, "OpenAI/Python 2.0.0")):
             request = {"json": question, "headers": {"User-Agent": agent}, "timeout": LIMIT_S, "trust_env": False}
-            while (status := httpx2.post(f"{url}/chat/completions", **request).status_code) == COME_BACK:  # the model is not offered yet
-                time.sleep(0.05)
+            while (status := httpx2.post(f"{url}/chat/completions", **request).status_code) == COME_BACK:
+                time.sleep(0.05)  # the model is not offered yet
             answers.append(status)
 
     asking = threading.Thread(target=ask_both)

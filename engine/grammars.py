@@ -105,7 +105,7 @@ def _grammar(constraint: Constraint) -> str:
         # No blank space: models get lost in it, and without it keys and braces leave no choice.
         strictly: JsonCompileOptions = {"whitespace_flexible": False, "lenient": False, "coerce_one_of": False}
         return LLMatcher.grammar_from_json_schema(constraint.text, overrides=strictly)
-    except (ValueError, GbnfToLarkError) as error:
+    except (ValueError, GbnfToLarkError, RecursionError) as error:
         raise _refusal(constraint, str(error)) from None
 
 

@@ -82,6 +82,8 @@ def test_regular_expressions_grammars_and_any_object_are_held(engine: Engine) ->
         (grammar("start: other"), "other"),
         (grammar("root ::= ("), "Expected"),
         (grammar("%%%"), "Expected"),
+        (grammar("root ::= " + "(" * 9999), "recursion"),
+        (grammar("start: " + "(" * 9999), "too deeply nested"),
     ],
 )
 def test_what_cannot_be_honoured_is_named_before_anything_runs(engine: Engine, constraint: Constraint, named: str) -> None:

@@ -87,6 +87,8 @@ class Grammars:
         from llguidance.hf import from_tokenizer
 
         try:
+            if not self._ends:
+                raise ValueError("none of them ends an answer")
             size = max(self._vocabulary, len(self._tokenizer))
             return from_tokenizer(self._tokenizer._tokenizer, n_vocab=size, eos_token=sorted(self._ends))
         except (ValueError, AttributeError) as error:

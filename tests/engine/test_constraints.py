@@ -12,7 +12,7 @@ import pytest
 
 from engine import Constraint, Event, Finished, GenerationRequest, RequestError, choice, grammar, json_object, json_schema, regex
 from engine.engine import Engine
-from engine.grammars import KEPT
+from engine.grammars import KEPT, Grammars
 from tests.engine.decoding.forms import closed
 
 PROMPT = "Describe a person as JSON."
@@ -107,6 +107,19 @@ def test_a_form_and_thinking_or_tools_exclude_each_other() -> None:
     assert GenerationRequest.of(PROMPT, constraint=json_object()).thinking is False
     with pytest.raises(RequestError, match="make one with"):
         GenerationRequest.of(PROMPT, constraint={"type": "object"})
+
+
+class Slow(list[str]):
+    """A tokenizer that is not of the kind that the library reads."""
+
+    _tokenizer = None
+
+
+def test_a_model_whose_tokens_cannot_be_read_refuses_a_form_in_words(engine: Engine) -> None:
+    request = GenerationRequest.of(PROMPT, constraint=json_object("response_format"))
+    for tokenizer, ends, why in ((Slow(), {2}, "Only fast"), (engine._tokenizer, (), "none of them ends an answer")):
+        with pytest.raises(RequestError, match=f"response_format cannot be used with this model.*{why}"):
+            Grammars(tokenizer, 49152, frozenset(ends)).check(request)
 
 
 def test_only_the_latest_forms_are_kept(engine: Engine) -> None:

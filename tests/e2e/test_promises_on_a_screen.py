@@ -15,11 +15,11 @@ ROOT = Path(__file__).parents[2]
 PROMISES = {
     "chats": "branches deleting sidebar transfer conversation",
     "answers": "answer_view blocks",
-    "writing": "attachments chat_options options_pane",
+    "writing": "attachments documents chat_options options_pane",
     "keyboard": "find_and_palette keyboard window",
-    "comparing and the meter": "compare_view meter_details",
-    "models": "models_window model_upkeep downloads loading",
-    "the app": "habits settings first_run failures notices notifier",
+    "comparing and the meter": "compare_view meter_details meter_strip",
+    "models": "models_window model_upkeep downloads loading pair_options",
+    "the app": "habits settings first_run failures notices notifier server_page low_windows",
     "looks": "no_text_is_cut language",
 }
 

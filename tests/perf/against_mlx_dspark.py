@@ -55,6 +55,7 @@ def main(rival: str, every: int, rounds: int) -> None:
         environment = os.environ | {"HF_HUB_OFFLINE": "1"}
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
             assert process.stdin and process.stdout
+            process.stdout.readline()  # it is ready: its loading must not slow ours
             for prompt in prompts:
                 mine = ours(engine, prompt.messages[0].content, rounds)
                 process.stdin.write(json.dumps(prompt.messages[0].content) + "\n")

@@ -27,6 +27,7 @@ def main(target_folder: str, draft_folder: str, max_tokens: int, rounds: int) ->
         return dflash_generate(target, tokenizer, draft, prompt, max_new_tokens=max_tokens, max_draft_tokens=proposed)
 
     plain("Hello!"), dflash("Hello!", 7)
+    print("ready", flush=True)
     for line in sys.stdin:
         prompt = json.loads(line)
         results = {"plain": [], **{f"dflash {proposed}": [] for proposed in PROPOSED}}

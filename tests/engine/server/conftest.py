@@ -20,6 +20,7 @@ import pytest
 
 from engine.models import ResolvedPair
 from engine.models.paths import cache_folder
+from tests.engine.server.desked import Desked
 from tests.engine.text.test_tool_calls import HERMES
 
 ROOT = Path(__file__).parents[3]
@@ -120,3 +121,12 @@ def tool_pair(tmp_path_factory: pytest.TempPathFactory, starter: ResolvedPair) -
     config.unlink()
     config.write_text(json.dumps(changed))
     return str(folder)
+
+
+@pytest.fixture
+def desked() -> Iterator[Desked]:
+    made = Desked()
+    yield made
+    made.stop.set()
+    made.thread.join(20)
+    assert not made.thread.is_alive()

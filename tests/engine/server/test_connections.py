@@ -14,7 +14,7 @@ import pytest
 from engine.server import connections
 from engine.server.run import Server
 from engine.server.settings import ServerSettings, address, bind, listen
-from tests.engine.server.test_desk import Scripted, ask
+from tests.engine.server.desked import Scripted, ask
 
 MOST = 20
 HALF = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n{"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
 from engine.server.journal import KEPT, LONGEST_NAME, Journal
-from tests.engine.server.test_desk import NUMBERS, Desked, ask
+from tests.engine.server.desked import NUMBERS, Desked, ask
 
 
 def wait(done: Callable[[], bool]) -> None:
@@ -18,14 +18,6 @@ def wait(done: Callable[[], bool]) -> None:
     while not done():
         assert time.monotonic() < end
         time.sleep(0.01)
-
-
-@pytest.fixture
-def desked() -> Iterator[Desked]:
-    made = Desked()
-    yield made
-    made.stop.set()
-    made.thread.join(20)
 
 
 def test_each_kind_of_end_is_noted_with_its_program_and_figures(desked: Desked) -> None:

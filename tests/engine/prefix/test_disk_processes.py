@@ -61,7 +61,7 @@ def test_a_kill_at_any_moment_leaves_whole_segments_or_none(tmp_path: Path, afte
 
 def test_what_another_process_is_writing_is_not_swept(tmp_path: Path):
     child = start("slow", tmp_path, 5)
-    wait_for(lambda: bool(partials(tmp_path)), child)
+    wait_for(lambda: any(part.stat().st_size for part in partials(tmp_path)), child)  # it is locked before its first byte
     left = tmp_path / ".left.segment.0123.partial"
     left.write_bytes(b"of a writer long gone")
     tier = make_tier(tmp_path)
